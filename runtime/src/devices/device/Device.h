@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+/// \file What the runtime needs of a device. Implementations: host, sim, cuda.
+/// runtime/tests/devices/conformance holds every one of them to this contract.
+#pragma once
+
+#include "base/Status.h"
+#include "schema/record_generated.h"
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+
+namespace pgkp::rt {
+
+/// An image in the device's memory. Destroying it unloads; the caller makes sure that no
+/// launch of it is in flight. Thread-safe to use, not to destroy while used.
+class Image {
+public:
+  virtual ~Image() = default;
+  virtual size_t bytes() const = 0;
+};
+
+/// An in-order queue. Thread-compatible: one launching thread at a time.
+class Stream {
+public:
+  virtual ~Stream() = default;
+  /// Blocks until everything issued so far is done.
+  virtual Status synchronize() = 0;
+  /// Nothing issued is still running. Never blocks.
+  virtual bool idle() = 0;
+};
+
+/// One kernel call. args[i] points to a memref header (pgkp-c/program.h) or to a scalar.
+struct LaunchArgs {
+  std::span<void *const> args;
+  std::span<const int64_t> extents;
+  uint64_t workspaceBytes = 0;
+};
+
+/// Thread-safe.
+class Device {
+public:
+  virtual ~Device() = default;
+
+  virtual schema::DeviceKind kind() const = 0;
+  /// "x86-64 znver3", "NVIDIA H200", for people and for profiles.
+  virtual std::string name() const = 0;
+  /// What the worker compiles for.
+  virtual schema::TargetT target() const = 0;
+  virtual schema::CodeFormat codeFormat() const = 0;
+
+  /// Loads the artifact's code, checks its kernels are there, does first-launch work.
+  /// The caller has verified the checksum. On devices where loading drains the queue the
+  /// caller picks the moment. corrupt, unsupported, exhausted.
+  virtual Expected<std::unique_ptr<Image>> load(const schema::Artifact &artifact) = 0;
+
+  /// Issues one launch of the image's kernel. No lock, allocation or system call on the host
+  /// device's path except growth of the stream's scratch memory.
+  virtual Status launch(Stream &stream, const Image &image, const LaunchArgs &args) = 0;
+
+  virtual Expected<std::unique_ptr<Stream>> createStream() = 0;
+
+  /// Stream-ordered, 64-byte aligned, from a pool. `bytes` of 0 give a distinct pointer.
+  virtual Expected<void *> allocate(Stream &stream, uint64_t bytes) = 0;
+  virtual void release(Stream &stream, void *memory) = 0;
+  /// Dense copies between host and device memory, in stream order.
+  virtual Status copyIn(Stream &stream, void *device, const void *host, uint64_t bytes) = 0;
+  virtual Status copyOut(Stream &stream, void *host, const void *device, uint64_t bytes) = 0;
+  /// Strided copy between memrefs of equal shape, both on the device.
+  virtual Status copyStrided(Stream &stream, uint32_t rank, uint32_t elementBytes,
+                             const void *srcHeader, const void *dstHeader) = 0;
+
+  /// Loading waits for running work and stops other launches (CUDA: true; host: false).
+  virtual bool loadDrains() const = 0;
+};
+
+} // namespace pgkp::rt

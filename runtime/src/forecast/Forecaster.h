@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+/// \file One interface for every source of forecasts.
+#pragma once
+
+#include "base/Clock.h"
+#include "schema/FirstUse.h"
+#include "schema/Module.h"
+#include "schema/profile_generated.h"
+
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace pgkp::rt {
+
+/// Feeds on what happens, answers what will. Deterministic. Thread-compatible: the engine's
+/// planning thread owns it. Keys are the module's.
+class Forecaster {
+public:
+  virtual ~Forecaster() = default;
+
+  /// A request began with these roots.
+  virtual void onRequest(uint32_t entry, std::span<const int64_t> roots, TimeNs now) = 0;
+  /// An announcement: it will begin at about `when`.
+  virtual void onAnnounce(uint32_t entry, std::span<const int64_t> roots, TimeNs when,
+                          TimeNs now) = 0;
+  /// The compiler half's hint for one key.
+  virtual void onPrepareHint(KeyId key, double probability, double slackSeconds,
+                             TimeNs now) = 0;
+  /// A dispatch of the key, in stream order.
+  virtual void onUse(KeyId key, TimeNs now) = 0;
+
+  /// The forecast of one key.
+  virtual FirstUse forecast(KeyId key, TimeNs now) const = 0;
+  /// The key of the next dispatch, kNoKey: no prediction; with the probability it gives it.
+  virtual KeyId nextKey(double *probability) const = 0;
+  /// Every key that has a forecast above nothing, each once.
+  virtual void keys(std::vector<KeyId> &out) const = 0;
+};
+
+struct ForecasterOptions {
+  bool structure = true; ///< prior over the module's class lattice
+  bool profile = true;
+  bool history = true;
+};
+
+/// Frequency, recorded profile, announcements, root expansion through the manifest.
+/// `profile` may be null; it is copied. A profile of another module gives no forecasts.
+std::unique_ptr<Forecaster> makeForecaster(std::shared_ptr<const Module> module,
+                                           const schema::ProfileT *profile,
+                                           ForecasterOptions options, TimeNs now);
+
+/// Future known: exact dated forecasts from a recorded list of (time since start, key).
+struct FutureUse {
+  TimeNs at;
+  KeyId key;
+};
+std::unique_ptr<Forecaster> makeOracle(std::shared_ptr<const Module> module,
+                                       std::vector<FutureUse> future, TimeNs start);
+
+} // namespace pgkp::rt

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+/// \file The name of a compiled variant: everything that can change its code.
+#pragma once
+
+#include "base/Digest.h"
+#include "schema/record_generated.h"
+#include "schema/wire_generated.h"
+
+#include <span>
+#include <string_view>
+
+namespace pgkp::rt {
+
+/// BLAKE2b-256 over kernel hash (bytecode without debug info), facts in canonical order,
+/// configuration sorted by name, device, chip and features, code format, pipeline, and the
+/// producer (PGKP and LLVM build identities; for cubins the assembler's version too).
+/// The driver's version is a load precondition and not part of it (design section 6).
+Digest contentKey(const Digest &kernelHash, std::span<const schema::Fact> facts,
+                  const schema::Config *config, const schema::Target &target,
+                  schema::CodeFormat format, schema::Pipeline pipeline,
+                  std::string_view producer);
+
+/// A key's identity across runs and machines: kernel hash + canonical facts.
+Digest keyDigest(const Digest &kernelHash, std::span<const schema::Fact> facts);
+
+} // namespace pgkp::rt
