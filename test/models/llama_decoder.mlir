@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Written by llama_decoder.py --hidden 64 --heads 4 --kv-heads 1 --head-dim 16 --ffn 176 --type f32 --max-positions 8192; do not edit.
-// One llama decoder layer. Roots: batch, seq, kv (positions in the cache).
+// Written by llama_decoder.py --hidden 64 --heads 4 --kv-heads 1 --head-dim 16 --ffn 176 --type f32 --max-positions 8192
+// Do not edit. One llama decoder layer. Roots: batch, seq, kv (positions that the caches hold).
 func.func @decoder(
     %x: tensor<?x?x64xf32> {pgkp.dims = ["batch", "seq", ""]},
     %k_cache: tensor<?x1x?x16xf32> {pgkp.dims = ["batch", "", "kv", ""], pgkp.persistent},

@@ -113,7 +113,7 @@ class Body:
 
 
 def decoder(args):
-    e, f32 = args.element, "f32"
+    e, f32 = args.type, "f32"
     hidden, heads, kv_heads = args.hidden, args.heads, args.kv_heads
     dim, half, ffn = args.head_dim, args.head_dim // 2, args.ffn
     group = heads // kv_heads
@@ -343,18 +343,16 @@ def decoder(args):
         "\n".join(b.lines) + "\n}\n"
 
 
-def main():
-    args = parse_args()
-    args.element = args.type
+def module(args):
+    """The whole file for parse_args() sizes."""
     options = (f"--hidden {args.hidden} --heads {args.heads} --kv-heads {args.kv_heads} "
                f"--head-dim {args.head_dim} --ffn {args.ffn} --type {args.type} "
                f"--max-positions {args.max_positions}")
-    sys.stdout.write(
-        "// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception\n"
-        f"// Written by llama_decoder.py {options}; do not edit.\n"
-        "// One llama decoder layer. Roots: batch, seq, kv (positions in the cache).\n"
-        + decoder(args))
+    return ("// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception\n"
+            f"// Written by llama_decoder.py {options}\n"
+            "// Do not edit. One llama decoder layer. Roots: batch, seq, kv (positions that "
+            "the caches hold).\n" + decoder(args))
 
 
 if __name__ == "__main__":
-    main()
+    sys.stdout.write(module(parse_args()))
