@@ -22,7 +22,7 @@ import llama_decoder_ref as ref
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 # |got - want| <= tolerance * (1 + |want|), values being of order one. f32: products of up
-# to 176 terms and rotary angles rounded to 24 bits. bf16: eight bits, rounded at seven
+# to 176 terms and rotary angles rounded to 24 bits. bf16: eight bits, rounded at eight
 # points between input and output.
 TOLERANCE = {"f32": 1e-5, "bf16": 3e-2}
 
