@@ -8,6 +8,7 @@
 
 #include <span>
 #include <string_view>
+#include <vector>
 
 namespace pgkp::rt {
 
@@ -19,6 +20,10 @@ Digest contentKey(const Digest &kernelHash, std::span<const schema::Fact> facts,
                   const schema::Config *config, const schema::Target &target,
                   schema::CodeFormat format, schema::Pipeline pipeline,
                   std::string_view producer);
+
+/// Sorted by extent, kind and values, each once; operands that a kind does not use are 0.
+/// Two lists with equal canonical forms are the same class.
+std::vector<schema::Fact> canonicalFacts(std::span<const schema::Fact> facts);
 
 /// A key's identity across runs and machines: kernel hash + canonical facts.
 Digest keyDigest(const Digest &kernelHash, std::span<const schema::Fact> facts);

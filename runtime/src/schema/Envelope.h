@@ -12,7 +12,13 @@
 
 namespace pgkp::rt {
 
-enum class FileKind : uint32_t { bundle = 1, artifact = 2, profile = 3, pack = 4 };
+enum class FileKind : uint32_t {
+  bundle = 1,
+  artifact = 2,
+  profile = 3,
+  pack = 4,
+  tuning = 5
+};
 
 /// 64 bytes, little endian: magic "PGKPFILE", kind u32, format u32, payload size u64,
 /// reserved u64 (0), BLAKE2b-256 of the payload.
@@ -31,5 +37,8 @@ Expected<std::span<const uint8_t>> unseal(FileKind kind, std::span<const uint8_t
 Expected<std::vector<uint8_t>> readSealed(FileKind kind, const std::string &path);
 /// Writes to a temporary file in the same directory, syncs it, renames it.
 Status writeSealed(FileKind kind, const std::string &path, std::span<const uint8_t> payload);
+
+/// "bundle", "artifact", ...
+const char *kindName(FileKind kind);
 
 } // namespace pgkp::rt

@@ -19,6 +19,9 @@ struct FrameHeader {
 };
 constexpr uint64_t kMaxFrameBytes = uint64_t{256} << 20;
 
+/// corrupt: not a header of ours, or a size over kMaxFrameBytes.
+Status checkFrameHeader(const FrameHeader &header);
+
 /// Blocking, EINTR-safe, never raises SIGPIPE.
 Status writeFrame(int fd, std::span<const uint8_t> payload);
 /// Blocking. notFound: the other end closed between frames. corrupt: bad header, a size over

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "schema/Envelope.h"
+
+#include "base/File.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+namespace pgkp::rt {
+
+static_assert(std::endian::native == std::endian::little,
+              "the envelope is written as it lies in memory");
+
+namespace {
+struct Header {
+  char magic[8];
+  uint32_t kind, format;
+  uint64_t size, reserved;
+  uint8_t checksum[32];
+};
+static_assert(sizeof(Header) == kEnvelopeBytes);
+} // namespace
+
+static constexpr char kMagic[] = "PGKPFILE";
+
+const char *kindName(FileKind kind) {
+  switch (kind) {
+  case FileKind::bundle:
+    return "bundle";
+  case FileKind::artifact:
+    return "artifact";
+  case FileKind::profile:
+    return "profile";
+  case FileKind::pack:
+    return "pack";
+  case FileKind::tuning:
+    return "tuning record";
+  }
+  return "unknown kind";
+}
+
+static Header headerFor(FileKind kind, std::span<const uint8_t> payload) {
+  Header header{};
+  std::memcpy(header.magic, kMagic, sizeof header.magic);
+  header.kind = static_cast<uint32_t>(kind);
+  header.format = kFormatVersion;
+  header.size = payload.size();
+  const Digest checksum = hashBytes(payload);
+  std::memcpy(header.checksum, checksum.bytes.data(), sizeof header.checksum);
+  return header;
+}
+
+std::vector<uint8_t> seal(FileKind kind, std::span<const uint8_t> payload) {
+  const Header header = headerFor(kind, payload);
+  std::vector<uint8_t> file(kEnvelopeBytes + payload.size());
+  std::memcpy(file.data(), &header, sizeof header);
+  std::copy(payload.begin(), payload.end(), file.begin() + kEnvelopeBytes);
+  return file;
+}
+
+Expected<std::span<const uint8_t>> unseal(FileKind kind,
+                                          std::span<const uint8_t> file,
+                                          const std::string &what) {
+  Header header;
+  if (file.size() < sizeof header)
+    return makeError(Code::corrupt,
+                     "'{}': {} bytes are too few for a PGKP {}", what,
+                     file.size(), kindName(kind));
+  std::memcpy(&header, file.data(), sizeof header);
+  if (std::memcmp(header.magic, kMagic, sizeof header.magic) != 0)
+    return makeError(Code::corrupt, "'{}' is not a PGKP {}: wrong magic number",
+                     what, kindName(kind));
+  if (header.format != kFormatVersion)
+    return makeError(Code::unsupported,
+                     "'{}' has format version {}, this build reads {}", what,
+                     header.format, kFormatVersion);
+  if (header.kind != static_cast<uint32_t>(kind))
+    return makeError(Code::unsupported, "'{}' is a PGKP {}, expected a {}",
+                     what, kindName(static_cast<FileKind>(header.kind)),
+                     kindName(kind));
+  const std::span<const uint8_t> payload = file.subspan(sizeof header);
+  if (header.reserved != 0 || header.size != payload.size())
+    return makeError(Code::corrupt,
+                     "'{}': its header announces {} bytes, it has {}", what,
+                     header.size, payload.size());
+  const Digest checksum = hashBytes(payload);
+  if (std::memcmp(checksum.bytes.data(), header.checksum,
+                  sizeof header.checksum) != 0)
+    return makeError(Code::corrupt, "'{}': checksum does not match", what);
+  return payload;
+}
+
+Expected<std::vector<uint8_t>> readSealed(FileKind kind,
+                                          const std::string &path) {
+  PGKP_ASSIGN(std::vector<uint8_t> file, readFile(path));
+  PGKP_TRY(unseal(kind, file, path));
+  // Moved down in place: the payload alone must start at the vector's alignment.
+  file.erase(file.begin(), file.begin() + kEnvelopeBytes);
+  return file;
+}
+
+Status writeSealed(FileKind kind, const std::string &path,
+                   std::span<const uint8_t> payload) {
+  return writeFileAtomically(path, seal(kind, payload));
+}
+
+} // namespace pgkp::rt
