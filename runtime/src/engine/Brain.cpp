@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "engine/Brain.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace pgkp::rt {
+
+namespace {
+
+/// Back-off after a worker was lost: 1 s, doubling to 60 s.
+TimeNs backOff(unsigned failures) {
+  return std::min<TimeNs>(60, TimeNs{1} << std::min(failures - 1, 6u)) * kNsPerSecond;
+}
+
+constexpr double kCostAverageWeight = 0.25;
+
+void average(double &mean, double sample) {
+  mean += kCostAverageWeight * (sample - mean);
+}
+
+const char *stageName(KeyStage stage) {
+  switch (stage) {
+  case KeyStage::absent:
+    return "absent";
+  case KeyStage::stored:
+    return "in the store";
+  case KeyStage::queued:
+    return "queued";
+  case KeyStage::compiling:
+    return "compiling";
+  case KeyStage::loading:
+    return "loading";
+  case KeyStage::ready:
+    return "ready";
+  case KeyStage::notWorth:
+    return "measured no better than generic";
+  case KeyStage::failed:
+    return "failed";
+  }
+  return "unknown";
+}
+
+} // namespace
+
+Brain::Brain(std::shared_ptr<const Module> module, std::unique_ptr<Forecaster> forecaster,
+             std::unique_ptr<Policy> policy, std::unique_ptr<Governor> governor,
+             StageCosts costs, BrainOptions options, BrainActions &actions, TimeNs start)
+    : module(std::move(module)), forecaster(std::move(forecaster)),
+      policy(std::move(policy)), governor(std::move(governor)), costs(costs),
+      options(options), actions(actions), start(start),
+      keys(this->module->keys().size()) {}
+
+Brain::~Brain() = default;
+
+void Brain::know(KeyId key) {
+  KeyState &state = keys[key];
+  if (state.known)
+    return;
+  state.known = true;
+  knownKeys.push_back(key);
+  actions.record({.kind = EventKind::keyInfo,
+                  .key = key,
+                  .a = module->isGeneric(key),
+                  .text = module->describe(key)});
+}
+
+void Brain::onRequest(uint32_t entry, std::span<const int64_t> roots, TimeNs now) {
+  ++requestsRunning;
+  lastRequest = now;
+  forecaster->onRequest(entry, roots, now);
+}
+
+void Brain::onRequestDone(TimeNs now) {
+  if (requestsRunning > 0)
+    --requestsRunning;
+  lastRequest = now;
+}
+
+void Brain::onAnnounce(uint32_t entry, std::span<const int64_t> roots, TimeNs when,
+                       TimeNs now) {
+  forecaster->onAnnounce(entry, roots, when, now);
+}
+
+void Brain::onHint(KeyId key, double probability, double slack, TimeNs now) {
+  forecaster->onPrepareHint(key, probability, slack, now);
+}
+
+void Brain::onUse(KeyId key, bool ranGeneric, double kernelSeconds, TimeNs now) {
+  know(key);
+  KeyState &state = keys[key];
+  if (!state.everUsed) {
+    state.everUsed = true;
+    usedCpu += state.compiledCpu;
+  }
+  ++state.uses;
+  refund(state);
+  if (ranGeneric && !module->isGeneric(key)) {
+    if (state.misses++ == 0)
+      state.firstMiss = now;
+    if (kernelSeconds > 0 && !state.measured) {
+      if (state.genericTime == 0)
+        state.genericTime = kernelSeconds;
+      else
+        average(state.genericTime, kernelSeconds);
+    }
+  }
+  forecaster->onUse(key, now);
+  predicted = forecaster->nextKey(nullptr);
+  actions.record({.t = now, .kind = EventKind::nextKey, .key = predicted});
+}
+
+void Brain::onDemand(KeyId key, TimeNs) {
+  know(key);
+  KeyState &state = keys[key];
+  if (!settled(key))
+    state.demanded = true;
+  refund(state);
+}
+
+void Brain::onStored(KeyId key) {
+  if (keys[key].stage == KeyStage::absent)
+    keys[key].stage = KeyStage::stored;
+}
+
+void Brain::onMeasured(KeyId key, double generic, double variant) {
+  KeyState &state = keys[key];
+  state.genericTime = generic;
+  state.variantTime = variant;
+  state.measured = true;
+}
+
+void Brain::refund(KeyState &state) {
+  outstandingCpu -= state.charge;
+  state.charge = 0;
+}
+
+void Brain::fail(KeyId key, std::string reason, bool retry, TimeNs now) {
+  KeyState &state = keys[key];
+  ++state.failures;
+  state.reason = std::move(reason);
+  state.demanded = false;
+  actions.record({.t = now, .kind = EventKind::failed, .key = key, .text = state.reason});
+  if (retry) {
+    // Back to the start, but not before the back-off is over; a blocked caller is let go
+    // with the generic variant in the meantime.
+    state.stage = KeyStage::absent;
+    state.notBefore = now + backOff(state.failures);
+  } else {
+    state.stage = KeyStage::failed;
+  }
+}
+
+void Brain::onJobResult(KeyId key, const CompileResult &result, TimeNs now) {
+  KeyState &state = keys[key];
+  if (inFlight > 0)
+    --inFlight;
+  const double wall = toSeconds(result.finished - result.started);
+  actions.record({.t = now,
+                  .kind = EventKind::jobEnd,
+                  .key = key,
+                  .id = result.id,
+                  .a = static_cast<int64_t>(result.outcome),
+                  .value = result.cpuSeconds,
+                  .value2 = wall});
+  state.compiledCpu += result.cpuSeconds;
+  if (state.everUsed)
+    usedCpu += result.cpuSeconds;
+  switch (result.outcome) {
+  case JobOutcome::done:
+    average(costs.compile, wall);
+    average(costs.compileCpu, result.cpuSeconds);
+    state.stage = KeyStage::loading;
+    ++loadsInFlight;
+    actions.startLoad(key);
+    break;
+  case JobOutcome::rejected:
+    fail(key, result.message, /*retry=*/false, now);
+    break;
+  case JobOutcome::cancelled:
+    state.stage = KeyStage::absent;
+    break;
+  case JobOutcome::killed:
+  case JobOutcome::hung:
+  case JobOutcome::unavailable:
+    fail(key, result.message, /*retry=*/true, now);
+    break;
+  }
+}
+
+void Brain::onLoaded(KeyId key, double seconds, TimeNs now) {
+  KeyState &state = keys[key];
+  if (loadsInFlight > 0)
+    --loadsInFlight;
+  average(costs.load, seconds);
+  state.stage = KeyStage::ready;
+  state.demanded = false;
+  actions.record({.t = now, .kind = EventKind::ready, .key = key});
+}
+
+void Brain::onNotWorth(KeyId key, TimeNs now) {
+  KeyState &state = keys[key];
+  if (loadsInFlight > 0)
+    --loadsInFlight;
+  state.stage = KeyStage::notWorth;
+  state.demanded = false;
+  actions.record({.t = now, .kind = EventKind::notWorth, .key = key});
+}
+
+void Brain::onLoadFailed(KeyId key, const std::string &reason, bool retry, TimeNs now) {
+  if (loadsInFlight > 0)
+    --loadsInFlight;
+  fail(key, reason, retry, now);
+}
+
+bool Brain::settled(KeyId key) const {
+  const KeyState &state = keys[key];
+  return module->isGeneric(key) || state.stage == KeyStage::ready ||
+         state.stage == KeyStage::notWorth || state.stage == KeyStage::failed ||
+         state.notBefore > 0;
+}
+
+double Brain::deltaPerUse(KeyId key) const {
+  const KeyState &state = keys[key];
+  const std::string &family = module->kernels()[module->keys()[key].kernel].family;
+  const double slowdown = family.find("matmul") != std::string::npos
+                              ? options.matmulSlowdown
+                              : options.otherSlowdown;
+  const double generic = state.genericTime > 0 ? state.genericTime : options.kernelGuess;
+  if (state.measured)
+    return std::max(0.0, generic - state.variantTime);
+  return generic * (1 - 1 / slowdown);
+}
+
+Candidate Brain::candidate(KeyId key, TimeNs now) const {
+  const KeyState &state = keys[key];
+  const bool compiled = state.stage == KeyStage::stored;
+  Candidate c;
+  c.key = key;
+  c.stage = state.stage;
+  if (policy->speculates())
+    c.use = forecaster->forecast(key, now);
+  c.misses = state.misses;
+  c.firstMiss = state.firstMiss;
+  c.demanded = state.demanded;
+  c.remaining = costs.load + (compiled ? 0 : costs.compile);
+  c.cpu = compiled ? 0 : costs.compileCpu;
+  c.delta = deltaPerUse(key);
+  c.stall = options.fallbackGeneric ? 0 : c.remaining;
+  c.mayStart = now >= state.notBefore;
+  return c;
+}
+
+TimeNs Brain::plan(TimeNs now) {
+  const bool serving = requestsRunning > 0 || now - lastRequest < kNsPerSecond;
+  const Capacity capacity = governor->capacity(now, serving);
+  actions.setJobLimit(isPaused ? 0 : capacity.workers);
+
+  if (policy->speculates()) {
+    scratchKeys.clear();
+    forecaster->keys(scratchKeys);
+    for (KeyId key : scratchKeys)
+      if (!module->isGeneric(key))
+        know(key);
+  }
+
+  candidates.clear();
+  TimeNs wake = now + (now - start < 10 * kNsPerSecond ? options.planPeriodStart
+                                                       : options.planPeriod);
+  for (KeyId key : knownKeys) {
+    const KeyState &state = keys[key];
+    if (module->isGeneric(key))
+      continue;
+    if (options.recordForecasts && policy->speculates()) {
+      const FirstUse use = forecaster->forecast(key, now);
+      const double missing = costs.load + (state.stage == KeyStage::absent ? costs.compile : 0);
+      actions.record({.t = now,
+                      .kind = EventKind::forecast,
+                      .key = key,
+                      .value = use.cdf(missing),
+                      .value2 = use.cdf(10)});
+    }
+    if (state.stage != KeyStage::absent && state.stage != KeyStage::stored)
+      continue;
+    if (state.notBefore > now)
+      wake = std::min(wake, state.notBefore);
+    candidates.push_back(candidate(key, now));
+  }
+
+  PlanInput input;
+  input.now = now;
+  input.start = start;
+  input.slots = isPaused || capacity.workers <= inFlight ? 0 : capacity.workers - inFlight;
+  input.horizon = options.horizon;
+  input.cpuPrice = capacity.cpuPrice;
+  input.usedCpu = usedCpu;
+  input.outstandingCpu = outstandingCpu;
+  input.candidates = candidates;
+  decisions.clear();
+  policy->plan(input, decisions);
+
+  for (const Decision &decision : decisions) {
+    KeyState &state = keys[decision.key];
+    state.last = decision;
+    if (!decision.start || isPaused)
+      continue;
+    if (state.stage == KeyStage::stored) {
+      state.stage = KeyStage::loading;
+      state.notBefore = 0;
+      ++loadsInFlight;
+      actions.record({.t = now, .kind = EventKind::storeHit, .key = decision.key});
+      actions.startLoad(decision.key);
+      continue;
+    }
+    if (state.stage != KeyStage::absent || inFlight >= capacity.workers)
+      continue;
+    const JobId job = nextJob++;
+    if (!actions.startJob(decision.key, job))
+      continue;
+    ++inFlight;
+    state.stage = KeyStage::compiling;
+    state.notBefore = 0;
+    state.jobStart = now;
+    state.speculative = decision.speculative;
+    if (decision.speculative && !state.everUsed) {
+      state.charge = costs.compileCpu;
+      outstandingCpu += state.charge;
+    }
+    actions.record({.t = now,
+                    .kind = EventKind::jobStart,
+                    .key = decision.key,
+                    .id = job,
+                    .a = decision.speculative});
+  }
+  return wake;
+}
+
+std::string Brain::explain(KeyId key) const {
+  const KeyState &state = keys[key];
+  std::string line = fmt::format("{}: {}", module->describe(key),
+                                 module->isGeneric(key) ? "generic" : stageName(state.stage));
+  if (!state.reason.empty())
+    line += fmt::format(" ({})", state.reason);
+  line += fmt::format("; {} uses, {} on generic", state.uses, state.misses);
+  if (state.measured)
+    line += fmt::format("; generic {:.1f} us, variant {:.1f} us", state.genericTime * 1e6,
+                        state.variantTime * 1e6);
+  if (state.last.key == key)
+    line += fmt::format("; last plan: {} (index {:.3g}, value {:.3g} s, price {:.3g} s)",
+                        state.last.reason, state.last.index, state.last.value,
+                        state.last.price);
+  return line;
+}
+
+} // namespace pgkp::rt

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+/// \file The loop that decides: events in, actions out. The engine runs it on the real clock with
+/// worker processes and a device, replay on a virtual clock with simulated ones. It knows
+/// neither, which is what makes the two comparable.
+#pragma once
+
+#include "base/Clock.h"
+#include "forecast/Forecaster.h"
+#include "governor/Governor.h"
+#include "metrics/Event.h"
+#include "planner/Planner.h"
+#include "prepare/Compiler.h"
+#include "schema/Module.h"
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace pgkp::rt {
+
+/// What the brain wants done. Called from plan() only. Nothing may call back into the brain.
+class BrainActions {
+public:
+  virtual ~BrainActions() = default;
+  /// Starts compiling the key's variant; false: no slot after all.
+  virtual bool startJob(KeyId key, JobId job) = 0;
+  /// Fetches the artifact from the store, loads, measures and publishes it; answered by
+  /// onLoaded, onNotWorth or onLoadFailed.
+  virtual void startLoad(KeyId key) = 0;
+  virtual void setJobLimit(unsigned jobs) = 0;
+  virtual void record(Event event) = 0;
+};
+
+/// What is known before the first measurement, in seconds. Medians of the first results replace
+/// them (an exponential average, 1/4 weight).
+struct StageCosts {
+  double compile = 0.15, compileCpu = 0.15, load = 0.002;
+};
+
+struct BrainOptions {
+  bool fallbackGeneric = true;
+  double horizon = 600;
+  /// Assumed time ratio generic/variant until it was measured (design section 6).
+  double matmulSlowdown = 2.0, otherSlowdown = 1.1;
+  /// First guess of a generic kernel's time in seconds until one was seen.
+  double kernelGuess = 20e-6;
+  TimeNs planPeriodStart = 100 * kNsPerMs; ///< for the first ten seconds
+  TimeNs planPeriod = 2 * kNsPerSecond;
+  bool recordForecasts = true;
+};
+
+/// Thread-compatible; the planning thread owns it.
+class Brain {
+public:
+  Brain(std::shared_ptr<const Module> module, std::unique_ptr<Forecaster> forecaster,
+        std::unique_ptr<Policy> policy, std::unique_ptr<Governor> governor,
+        StageCosts costs, BrainOptions options, BrainActions &actions, TimeNs start);
+  ~Brain();
+
+  // What happened. `now` never decreases from call to call.
+  void onRequest(uint32_t entry, std::span<const int64_t> roots, TimeNs now);
+  void onRequestDone(TimeNs now);
+  void onAnnounce(uint32_t entry, std::span<const int64_t> roots, TimeNs when, TimeNs now);
+  void onHint(KeyId key, double probability, double slack, TimeNs now);
+  /// A dispatch of the key took `kernelSeconds` on the device (0: unknown).
+  void onUse(KeyId key, bool ranGeneric, double kernelSeconds, TimeNs now);
+  /// A caller is blocked until the key is settled.
+  void onDemand(KeyId key, TimeNs now);
+  /// The store has the key's artifact already.
+  void onStored(KeyId key);
+  /// Measured in an earlier run, or by the tuner. Seconds per use.
+  void onMeasured(KeyId key, double generic, double variant);
+  void onJobResult(KeyId key, const CompileResult &result, TimeNs now);
+  void onLoaded(KeyId key, double seconds, TimeNs now);
+  void onNotWorth(KeyId key, TimeNs now);
+  void onLoadFailed(KeyId key, const std::string &reason, bool retry, TimeNs now);
+  void setPaused(bool paused) { isPaused = paused; }
+
+  /// Decides and acts. \returns when it wants to be called next at the latest.
+  TimeNs plan(TimeNs now);
+
+  KeyStage stage(KeyId key) const { return keys[key].stage; }
+  /// Nothing more will happen to the key without another event.
+  bool settled(KeyId key) const;
+  const Policy &activePolicy() const { return *policy; }
+  /// One line: why the key was or was not prepared, with the planner's last terms.
+  std::string explain(KeyId key) const;
+  /// Jobs that were started and have no result yet.
+  unsigned jobsInFlight() const { return inFlight; }
+  bool idle() const { return inFlight == 0 && loadsInFlight == 0; }
+
+private:
+  struct KeyState {
+    KeyStage stage = KeyStage::absent;
+    bool everUsed = false, demanded = false, speculative = false, known = false;
+    uint64_t misses = 0, uses = 0;
+    TimeNs firstMiss = 0, notBefore = 0, jobStart = 0;
+    unsigned failures = 0;
+    double charge = 0;      ///< s, outstanding speculative credit
+    double compiledCpu = 0; ///< s, spent on it
+    double genericTime = 0, variantTime = 0; ///< s per use, 0: unknown
+    bool measured = false;  ///< generic and variant times come from a comparison
+    Decision last;
+    std::string reason;     ///< of the last failure
+  };
+
+  Candidate candidate(KeyId key, TimeNs now) const;
+  void know(KeyId key);
+  void fail(KeyId key, std::string reason, bool retry, TimeNs now);
+  void refund(KeyState &state);
+  double deltaPerUse(KeyId key) const;
+
+  std::shared_ptr<const Module> module;
+  std::unique_ptr<Forecaster> forecaster;
+  std::unique_ptr<Policy> policy;
+  std::unique_ptr<Governor> governor;
+  StageCosts costs;
+  BrainOptions options;
+  BrainActions &actions;
+  TimeNs start;
+
+  std::vector<KeyState> keys;
+  std::vector<KeyId> knownKeys; ///< in the order in which they became known
+  std::vector<KeyId> scratchKeys;
+  std::vector<Candidate> candidates;
+  std::vector<Decision> decisions;
+  KeyId predicted = kNoKey;
+  unsigned inFlight = 0, loadsInFlight = 0;
+  JobId nextJob = 1;
+  double usedCpu = 0, outstandingCpu = 0;
+  TimeNs lastRequest = 0;
+  unsigned requestsRunning = 0;
+  bool isPaused = false;
+};
+
+} // namespace pgkp::rt
