@@ -28,12 +28,13 @@ elseif(NOT PGKP_MLIR_LINKAGE STREQUAL "shared")
   message(FATAL_ERROR "PGKP_MLIR_LINKAGE is '${PGKP_MLIR_LINKAGE}'; expected shared or static")
 endif()
 
-# pgkp_mlir_libs(out lib...): what to link for the given MLIR component libraries.
+# pgkp_mlir_libs(out lib...): what to link for the given MLIR component libraries. With
+# archives the names do not matter: the linker takes only what is referenced.
 function(pgkp_mlir_libs out)
   if(PGKP_MLIR_LINKAGE STREQUAL "shared")
     set(${out} MLIR LLVM PARENT_SCOPE)
   else()
-    set(${out} ${ARGN} PARENT_SCOPE)
+    set(${out} pgkp_static_mlir PARENT_SCOPE)
   endif()
 endfunction()
 
