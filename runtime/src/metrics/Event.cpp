@@ -28,6 +28,8 @@ static void appendNumber(double value, std::string &out) {
     out += "\"nan\"";
   else if (std::isinf(value))
     out += value < 0 ? "\"-inf\"" : "\"inf\"";
+  else if (value == 0) // only -0 is written; as "-0" it would be read as an integer
+    out += "-0.0";
   else
     fmt::format_to(std::back_inserter(out), "{}", value);
 }
