@@ -86,7 +86,8 @@ void Brain::onHint(KeyId key, double probability, double slack, TimeNs now) {
   forecaster->onPrepareHint(key, probability, slack, now);
 }
 
-void Brain::onUse(KeyId key, bool ranGeneric, double kernelSeconds, TimeNs now) {
+void Brain::onUse(KeyId key, KeyId ran, double kernelSeconds, uint32_t stream,
+                  uint32_t number, TimeNs now) {
   know(key);
   KeyState &state = keys[key];
   if (!state.everUsed) {
@@ -95,7 +96,8 @@ void Brain::onUse(KeyId key, bool ranGeneric, double kernelSeconds, TimeNs now) 
   }
   ++state.uses;
   refund(state);
-  if (ranGeneric && !module->isGeneric(key)) {
+  // A less specific class's variant counts as a miss too: the key's own may be better.
+  if (ran != key && !module->isGeneric(key)) {
     if (state.misses++ == 0)
       state.firstMiss = now;
     if (kernelSeconds > 0 && !state.measured) {
@@ -107,7 +109,11 @@ void Brain::onUse(KeyId key, bool ranGeneric, double kernelSeconds, TimeNs now) 
   }
   forecaster->onUse(key, now);
   predicted = forecaster->nextKey(nullptr);
-  actions.record({.t = now, .kind = EventKind::nextKey, .key = predicted});
+  actions.record({.t = now,
+                  .kind = EventKind::nextKey,
+                  .key = predicted,
+                  .stream = stream,
+                  .id = number + 1});
 }
 
 void Brain::onDemand(KeyId key, TimeNs) {
@@ -232,6 +238,20 @@ double Brain::deltaPerUse(KeyId key) const {
   return generic * (1 - 1 / slowdown);
 }
 
+double Brain::missingSeconds(KeyStage stage) const {
+  switch (stage) {
+  case KeyStage::absent:
+  case KeyStage::queued:
+  case KeyStage::compiling:
+    return costs.load + costs.compile;
+  case KeyStage::stored:
+  case KeyStage::loading:
+    return costs.load;
+  default:
+    return 0;
+  }
+}
+
 Candidate Brain::candidate(KeyId key, TimeNs now) const {
   const KeyState &state = keys[key];
   const bool compiled = state.stage == KeyStage::stored;
@@ -243,7 +263,7 @@ Candidate Brain::candidate(KeyId key, TimeNs now) const {
   c.misses = state.misses;
   c.firstMiss = state.firstMiss;
   c.demanded = state.demanded;
-  c.remaining = costs.load + (compiled ? 0 : costs.compile);
+  c.remaining = missingSeconds(state.stage);
   c.cpu = compiled ? 0 : costs.compileCpu;
   c.delta = deltaPerUse(key);
   c.stall = options.fallbackGeneric ? 0 : c.remaining;
@@ -273,12 +293,12 @@ TimeNs Brain::plan(TimeNs now) {
       continue;
     if (options.recordForecasts && policy->speculates()) {
       const FirstUse use = forecaster->forecast(key, now);
-      const double missing = costs.load + (state.stage == KeyStage::absent ? costs.compile : 0);
       actions.record({.t = now,
                       .kind = EventKind::forecast,
                       .key = key,
-                      .value = use.cdf(missing),
-                      .value2 = use.cdf(10)});
+                      .value = use.cdf(options.horizon),
+                      .value2 = use.cdf(10),
+                      .value3 = missingSeconds(state.stage)});
     }
     if (state.stage != KeyStage::absent && state.stage != KeyStage::stored)
       continue;

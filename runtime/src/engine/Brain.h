@@ -65,7 +65,9 @@ public:
   void onAnnounce(uint32_t entry, std::span<const int64_t> roots, TimeNs when, TimeNs now);
   void onHint(KeyId key, double probability, double slack, TimeNs now);
   /// A dispatch of the key took `kernelSeconds` on the device (0: unknown).
-  void onUse(KeyId key, bool ranGeneric, double kernelSeconds, TimeNs now);
+  /// \p ran: the key whose variant ran; \p number: of the dispatch on its stream.
+  void onUse(KeyId key, KeyId ran, double kernelSeconds, uint32_t stream, uint32_t number,
+             TimeNs now);
   /// A caller is blocked until the key is settled.
   void onDemand(KeyId key, TimeNs now);
   /// The store has the key's artifact already.
@@ -111,6 +113,7 @@ private:
   void fail(KeyId key, std::string reason, bool retry, TimeNs now);
   void refund(KeyState &state);
   double deltaPerUse(KeyId key) const;
+  double missingSeconds(KeyStage stage) const;
 
   std::shared_ptr<const Module> module;
   std::unique_ptr<Forecaster> forecaster;

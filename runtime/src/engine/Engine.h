@@ -61,6 +61,7 @@ public:
   struct Impl;
 
 private:
+  friend struct ContextAccess;
   Context();
   std::unique_ptr<Impl> impl;
 };
@@ -120,6 +121,8 @@ public:
   TimeNs now() const;
   unsigned workers() const;
   std::string deviceName() const;
+  /// Every metric of the run so far, as one JSON object.
+  std::string metricsJson() const;
 
   struct Impl;
   Impl &get() { return *impl; }

@@ -18,6 +18,8 @@ struct Use {
   uint32_t entry = ~0u;  ///< of the request it belongs to; ~0: none
   uint32_t number = 0;   ///< of the dispatch on its stream, counted where it is made
   TimeNs at = 0;
+  KeyId ran = kNoKey;    ///< the key whose variant ran
+  TimeNs kernelNs = 0;   ///< time on the device; 0: unknown
 };
 
 /// A bounded queue of uses. What does not fit is dropped and counted: the request path never

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+/// \file What the files of the engine share: the state of an engine and of a loaded module.
+#pragma once
+
+#include "base/Thread.h"
+#include "devices/device/Device.h"
+#include "devices/host/HostDevice.h"
+#include "dispatch/DispatchTable.h"
+#include "engine/Brain.h"
+#include "engine/Engine.h"
+#include "history/History.h"
+#include "loader/Loader.h"
+#include "metrics/EventLog.h"
+#include "prepare/WorkerPool.h"
+#include "store/Store.h"
+#include "tuner/Tuner.h"
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <variant>
+
+namespace pgkp::rt {
+
+struct Engine::Impl {
+  EngineOptions options;
+  SteadyClock clock;
+  TimeNs start = 0;
+  std::unique_ptr<Device> device;
+  std::unique_ptr<ArtifactStore> store;
+  EventLog log;
+  bool eventsDropped = false;
+  mutable std::mutex sinkMutex;
+  MemorySink sink; ///< guarded by sinkMutex
+  std::atomic<bool> hasModule{false};
+  unsigned workerCount = 0;
+
+  void record(Event event);
+  void drainLog();
+};
+
+// What the planning thread is told, in order.
+struct RequestInput {
+  uint32_t entry;
+  std::vector<int64_t> roots;
+};
+struct RequestDoneInput {};
+struct AnnounceInput {
+  uint32_t entry;
+  std::vector<int64_t> roots;
+  TimeNs when;
+};
+struct HintInput {
+  KeyId key;
+  double probability, slack;
+};
+/// The first miss of a key: wakes the planner, with an example of its extents.
+struct MissInput {
+  KeyId key;
+  std::vector<int64_t> extents;
+};
+struct DemandInput {
+  KeyId key;
+};
+struct ResultInput {
+  CompileResult result;
+};
+struct LoadedInput {
+  KeyId key;
+  double seconds;
+};
+struct MeasuredInput {
+  KeyId key;
+  double generic, variant;
+  bool worth;
+};
+struct LoadFailedInput {
+  KeyId key;
+  std::string reason;
+  bool retry;
+};
+using Input = std::variant<RequestInput, RequestDoneInput, AnnounceInput, HintInput, MissInput,
+                           DemandInput, ResultInput, LoadedInput, MeasuredInput,
+                           LoadFailedInput>;
+
+struct LoadedModule::Impl final : BrainActions {
+  std::shared_ptr<const Module> module;
+  std::shared_ptr<Engine> engine;
+  std::unique_ptr<SharedObject> program;
+  std::vector<pgkp_entry_fn> entryFunctions; ///< by entry; null: the bundle has no program
+  std::unique_ptr<DispatchTable> table;
+  std::unique_ptr<Loader> loader;
+  std::unique_ptr<Tuner> tuner;
+  struct Generic {
+    std::shared_ptr<const Image> image;
+    Expr workspace;
+  };
+  std::vector<Generic> generics; ///< by kernel
+
+  bool blocksOnMiss = false;
+  bool prepares = false; ///< the planning and the loading thread run
+  bool speculates = false;
+
+  // Written by the planning thread, read by request threads. By key.
+  struct KeyFlags {
+    std::atomic<bool> ready{false};   ///< its own variant is dispatchable
+    std::atomic<bool> settled{false}; ///< waiting for it is pointless or over
+    std::atomic<bool> noticed{false}; ///< its first miss was reported
+  };
+  std::unique_ptr<KeyFlags[]> flags;
+
+  History history;
+
+  std::mutex inputMutex;
+  std::condition_variable inputReady; ///< for the planning thread
+  std::deque<Input> inputs;
+  bool stopping = false;
+  bool busy = false; ///< the planning thread works on something
+
+  std::mutex settleMutex;
+  std::condition_variable settledChanged; ///< for blocked callers
+
+  // The planning thread's own, under brainMutex for explain() and profile().
+  mutable std::mutex brainMutex;
+  std::unique_ptr<Brain> brain;
+  std::unique_ptr<WorkerPool> pool;
+  std::vector<std::vector<int64_t>> sampleExtents; ///< by key; empty: none seen
+  std::vector<schema::KeyProfile> profileScratch;
+  struct KeyStats {
+    TimeNs firstUse = -1;
+    uint64_t uses = 0;
+    uint32_t rank = 0;
+    double compileSeconds = 0, loadSeconds = 0, generic = 0, variant = 0;
+  };
+  std::vector<KeyStats> stats;
+  uint32_t usedKeys = 0;
+  TimeNs firstRequest = -1, lastUse = 0;
+  std::map<std::pair<uint32_t, std::vector<int64_t>>, uint64_t> rootCounts;
+  std::vector<Digest> contentKeys; ///< by key
+  std::map<JobId, KeyId> jobKeys;
+  std::map<JobId, KeyId> exerciseJobs;
+  JobId nextExerciseJob = JobId{1} << 62;
+  bool exercising = false;
+
+  std::mutex loadMutex;
+  std::condition_variable loadReady; ///< for the loading thread
+  struct LoadTask {
+    KeyId key;
+    std::vector<int64_t> extents;
+  };
+  std::deque<LoadTask> loadTasks;
+  bool loadBusy = false;
+
+  std::thread planner, loading;
+
+  ~Impl() override;
+
+  // BrainActions, on the planning thread.
+  bool startJob(KeyId key, JobId job) override;
+  void startLoad(KeyId key) override;
+  void setJobLimit(unsigned jobs) override;
+  void record(Event event) override;
+
+  Status loadProgram();
+  Status publishGenerics();
+  void startThreads(std::unique_ptr<Policy> policy);
+  void stopThreads();
+  void push(Input input, bool wake);
+  void planningLoop();
+  void apply(Input &input, TimeNs now);
+  void drainHistory(TimeNs now);
+  void publishFlags();
+  void exercise();
+  void loadingLoop();
+  void loadOne(const LoadTask &task);
+  std::vector<int64_t> examplesFor(KeyId key) const;
+  std::vector<uint8_t> compileRequest(KeyId key, JobId job) const;
+  void noteRoots(uint32_t entry, std::span<const int64_t> roots);
+  /// Blocks until the key is settled; \returns the time waited.
+  TimeNs waitFor(KeyId key, TimeNs limit);
+};
+
+} // namespace pgkp::rt
