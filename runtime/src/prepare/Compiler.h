@@ -40,6 +40,8 @@ struct CompileResult {
   std::vector<uint8_t> payload;   ///< Artifact or Bundle FlatBuffer, verified
   TimeNs started = 0, finished = 0;
   double cpuSeconds = 0;          ///< of the worker, as it or the kernel reports
+  uint64_t peakRssKib = 0;        ///< as the worker reports; 0: unknown
+  std::string producer;           ///< the worker's identity; empty unless it answered
 };
 
 /// Runs jobs, at most `capacity` at a time. It never blocks the caller. Results come from the
@@ -65,6 +67,7 @@ public:
 /// Counters of the worker processes; the names are those of the metrics.
 struct WorkerCounts {
   uint64_t started = 0, killed = 0, hung = 0, restarts = 0;
+  uint64_t garbage = 0; ///< gave an answer that did not verify
 };
 
 } // namespace pgkp::rt
