@@ -12,7 +12,6 @@
 #include <string>
 #include <string_view>
 
-
 namespace pgkp::rt {
 
 /// An image in the device's memory. Destroying it unloads; the caller makes sure that no
@@ -46,10 +45,14 @@ public:
   virtual ~Device() = default;
 
   virtual schema::DeviceKind kind() const = 0;
-  /// "x86-64 znver3", "NVIDIA H200", for people and for profiles.
+  /// "host x86-64-v3", "NVIDIA H200", for people and for profiles.
   virtual std::string name() const = 0;
-  /// What the worker compiles for.
+  /// What the worker compiles for. On the host, `chip` is one of LLVM's CPU names for the
+  /// psABI levels ("x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4"; "generic" elsewhere) and
+  /// `features` is empty: content keys are then the same on machines of one level.
   virtual schema::TargetT target() const = 0;
+  /// Code for `target` runs here (on the host: this level or a lower one).
+  virtual bool accepts(const schema::Target &target) const = 0;
   virtual schema::CodeFormat codeFormat() const = 0;
 
   /// Loads the artifact's code, checks its kernels are there, does first-launch work.
@@ -63,7 +66,8 @@ public:
 
   virtual Expected<std::unique_ptr<Stream>> createStream() = 0;
 
-  /// Stream-ordered, 64-byte aligned, from a pool. `bytes` of 0 give a distinct pointer.
+  /// Stream-ordered, 64-byte aligned, from a pool; contents undefined. `bytes` of 0 give a
+  /// distinct pointer.
   virtual Expected<void *> allocate(Stream &stream, uint64_t bytes) = 0;
   virtual void release(Stream &stream, void *memory) = 0;
   /// Dense copies between host and device memory, in stream order.
