@@ -19,6 +19,9 @@ include(HandleLLVMOptions)
 include_directories(SYSTEM ${LLVM_INCLUDE_DIRS} ${MLIR_INCLUDE_DIRS})
 include_directories(${PROJECT_SOURCE_DIR}/include ${PROJECT_BINARY_DIR}/include)
 
+# A TypeID is the address of a static: hidden, ours and libMLIR's would differ.
+set(CMAKE_CXX_VISIBILITY_PRESET default)
+
 # sizeof(mlir::Pass::Statistic) depends on NDEBUG, and the packaged MLIR has it.
 add_definitions(-DNDEBUG)
 
@@ -45,7 +48,7 @@ function(pgkp_add_mlir_library name)
   cmake_parse_arguments(ARG "" "" "DEPENDS;LINK_LIBS;MLIR_LIBS" ${ARGN})
   pgkp_mlir_libs(mlir ${ARG_MLIR_LIBS})
   add_mlir_library(${name} STATIC ${ARG_UNPARSED_ARGUMENTS}
-    EXCLUDE_FROM_LIBMLIR DISABLE_INSTALL
+    EXCLUDE_FROM_LIBMLIR DISABLE_INSTALL PARTIAL_SOURCES_INTENDED
     DEPENDS PGKPIncGen ${ARG_DEPENDS}
     LINK_LIBS PUBLIC ${ARG_LINK_LIBS} ${mlir})
 endfunction()
@@ -54,7 +57,7 @@ endfunction()
 function(pgkp_add_mlir_tool name)
   cmake_parse_arguments(ARG "" "" "LINK_LIBS;MLIR_LIBS" ${ARGN})
   pgkp_mlir_libs(mlir ${ARG_MLIR_LIBS})
-  add_llvm_executable(${name} ${ARG_UNPARSED_ARGUMENTS} DEPENDS PGKPIncGen)
+  add_llvm_executable(${name} PARTIAL_SOURCES_INTENDED ${ARG_UNPARSED_ARGUMENTS} DEPENDS PGKPIncGen)
   llvm_update_compile_flags(${name})
   target_link_libraries(${name} PRIVATE ${ARG_LINK_LIBS} ${mlir})
 endfunction()
