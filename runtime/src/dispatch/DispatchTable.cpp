@@ -95,6 +95,14 @@ struct DispatchTable::Table {
   void insertExact(const Variant &variant,
                    const std::vector<int64_t> &extents);
 
+  Resolved findGeneric(std::span<const int64_t> extents) const {
+    if (!generic)
+      return {};
+    const std::optional<uint64_t> bytes = workspaceFor(*generic, extents);
+    return bytes ? Resolved{generic, DispatchReason::generic, *bytes}
+                 : Resolved{};
+  }
+
   Entry findExact(const int64_t *extents) const {
     for (uint64_t i = hashExtents(extents, rank) >> shift;; i = (i + 1) & mask) {
       const int64_t *slot = exact.data() + i * stride();
@@ -264,6 +272,14 @@ DispatchTable::variants(uint32_t kernel) const {
   return current[kernel]->owned;
 }
 
+Resolved
+DispatchTable::Reader::lookupGeneric(uint32_t kernel,
+                                     std::span<const int64_t> extents) {
+  assert(kernel < last.size() && epoch.inside());
+  return slots[kernel].table.load(std::memory_order_seq_cst)->findGeneric(
+      extents);
+}
+
 Resolved DispatchTable::Reader::lookupTable(uint32_t kernel,
                                             std::span<const int64_t> extents,
                                             uint64_t generation) {
@@ -283,11 +299,8 @@ Resolved DispatchTable::Reader::lookupTable(uint32_t kernel,
         found.workspaceBytes = *bytes;
       }
   }
-  if (!found.variant && table.generic)
-    if (auto bytes = workspaceFor(*table.generic, extents)) {
-      found.variant = table.generic;
-      found.workspaceBytes = *bytes;
-    }
+  if (!found.variant)
+    found = table.findGeneric(extents);
   if (!found.variant)
     return found;
   found.reason = found.variant->reason;

@@ -70,6 +70,8 @@ public:
     /// The best variant for these extents. Only inside a session. `extents` has
     /// as many values as the kernel has extents, none of them negative.
     Resolved lookup(uint32_t kernel, std::span<const int64_t> extents);
+    /// The generic variant, whatever else there is. Under the same rules.
+    Resolved lookupGeneric(uint32_t kernel, std::span<const int64_t> extents);
 
   private:
     static constexpr size_t kInlineExtents = 5;
