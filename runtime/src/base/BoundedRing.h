@@ -11,8 +11,8 @@
 
 namespace pgkp::rt {
 
-/// First in, first out, of fixed capacity (Vyukov's bounded queue: one sequence number per
-/// cell). Neither side allocates, locks or waits. Thread-safe.
+/// First in, first out, of fixed capacity (Vyukov's bounded queue: one sequence
+/// number per cell). Neither side allocates, locks or waits. Thread-safe.
 template <typename T> class BoundedRing {
 public:
   /// `capacity` is rounded up to a power of two, at least 2.

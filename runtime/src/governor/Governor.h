@@ -9,19 +9,21 @@
 
 namespace pgkp::rt {
 
-/// What the operating system says. Injectable: tests give numbers, part of the runtime reads
-/// /proc and /sys below a root folder.
+/// What the operating system says. Injectable: tests give numbers, part of the
+/// runtime reads /proc and /sys below a root folder.
 struct MachineLoad {
-  double cores = 1;          ///< allowed: min(affinity, cgroup quota)
-  double idleCores = 1;      ///< of these, idle over the last sample
-  double pressure = 0;       ///< share of time in which a task waited for a core, [0, 1]
+  double cores = 1;     ///< allowed: min(affinity, cgroup quota)
+  double idleCores = 1; ///< of these, idle over the last sample
+  double pressure =
+      0; ///< share of time in which a task waited for a core, [0, 1]
   double freeMemoryBytes = 0;
 };
 class Probe {
 public:
   virtual ~Probe() = default;
   virtual MachineLoad sample(TimeNs now) = 0;
-  /// "affinity 2 cores, cgroup none, pressure /proc/pressure/cpu": what it uses.
+  /// "affinity 2 cores, cgroup none, pressure /proc/pressure/cpu": what it
+  /// uses.
   virtual std::string describe() const = 0;
 };
 /// `root`: "" or a folder that holds proc/ and sys/ fixtures.
@@ -38,9 +40,26 @@ public:
   virtual ~Governor() = default;
   /// `serving`: a request is running or ran within the last second.
   virtual Capacity capacity(TimeNs now, bool serving) = 0;
+  /// The foreground's launch latency, p99 over its baseline, as measured since
+  /// the last call.
+  virtual void onLatency(double, TimeNs) {}
 };
-/// AIMD on pressure (algorithms.md section 7), at most `maxWorkers`.
-std::unique_ptr<Governor> makeGovernor(std::unique_ptr<Probe> probe, unsigned maxWorkers);
+
+struct GovernorOptions {
+  unsigned maxWorkers = 1;
+  /// Free memory below which no new job starts: twice the largest job seen.
+  double memoryBytes = 512.0 * (1 << 20);
+};
+/// Additive increase, multiplicative decrease on pressure and latency
+/// (algorithms.md section 7). While serving at most a quarter of the cores, but
+/// one worker at least: a compile at idle priority costs the foreground nothing
+/// measurable (design section 2, fact 6), and with none nothing would ever
+/// become ready on a small machine. Too little memory: none.
+std::unique_ptr<Governor> makeGovernor(std::unique_ptr<Probe> probe,
+                                       GovernorOptions options);
+/// With the default options.
+std::unique_ptr<Governor> makeGovernor(std::unique_ptr<Probe> probe,
+                                       unsigned maxWorkers);
 /// Always `workers`: for replay and for tests.
 std::unique_ptr<Governor> makeFixedGovernor(unsigned workers);
 

@@ -15,15 +15,17 @@ namespace pgkp::rt {
 struct Use {
   KeyId key = kNoKey;
   uint32_t stream = 0;
-  uint32_t entry = ~0u;  ///< of the request it belongs to; ~0: none
-  uint32_t number = 0;   ///< of the dispatch on its stream, counted where it is made
+  uint32_t entry = ~0u; ///< of the request it belongs to; ~0: none
+  uint32_t number =
+      0; ///< of the dispatch on its stream, counted where it is made
   TimeNs at = 0;
-  KeyId ran = kNoKey;    ///< the key whose variant ran
-  TimeNs kernelNs = 0;   ///< time on the device; 0: unknown
+  KeyId ran = kNoKey;  ///< the key whose variant ran
+  TimeNs kernelNs = 0; ///< time on the device; 0: unknown
 };
 
-/// A bounded queue of uses. What does not fit is dropped and counted: the request path never
-/// waits for the planner. Thread-safe: any number of pushing threads, one that drains.
+/// A bounded queue of uses. What does not fit is dropped and counted: the
+/// request path never waits for the planner. Thread-safe: any number of pushing
+/// threads, one that drains.
 class History {
 public:
   explicit History(size_t capacity = size_t{1} << 14) : ring(capacity) {}
@@ -36,8 +38,9 @@ public:
     return false;
   }
 
-  /// Calls `visit(const Use &)` for what is there, each thread's uses in order, at most one
-  /// capacity's worth: producers may go on for ever. \returns how many.
+  /// Calls `visit(const Use &)` for what is there, each thread's uses in order,
+  /// at most one capacity's worth: producers may go on for ever. \returns how
+  /// many.
   template <typename Visit> size_t drain(Visit &&visit) {
     Use use;
     size_t count = 0;

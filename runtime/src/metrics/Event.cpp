@@ -11,11 +11,11 @@
 namespace pgkp::rt {
 
 static constexpr std::array<std::string_view, kNumEventKinds> kKindNames = {
-    "engineStart", "keyInfo",   "requestBegin", "requestEnd",   "announce",
-    "dispatch",    "forecast",  "nextKey",      "jobQueued",    "jobStart",
-    "jobEnd",      "storeHit",  "loadBegin",    "loadEnd",      "loadDeferred",
-    "tune",        "ready",     "notWorth",     "failed",       "workerLost",
-    "workerStart", "buildEnd",  "pair",         "engineEnd"};
+    "engineStart", "keyInfo",  "requestBegin", "requestEnd", "announce",
+    "dispatch",    "forecast", "nextKey",      "jobQueued",  "jobStart",
+    "jobEnd",      "storeHit", "loadBegin",    "loadEnd",    "loadDeferred",
+    "tune",        "ready",    "notWorth",     "failed",     "workerLost",
+    "workerStart", "buildEnd", "pair",         "engineEnd"};
 
 std::string_view eventKindName(EventKind kind) {
   const auto index = static_cast<size_t>(kind);
@@ -28,7 +28,8 @@ static void appendNumber(double value, std::string &out) {
     out += "\"nan\"";
   else if (std::isinf(value))
     out += value < 0 ? "\"-inf\"" : "\"inf\"";
-  else if (value == 0) // only -0 is written; as "-0" it would be read as an integer
+  else if (value ==
+           0) // only -0 is written; as "-0" it would be read as an integer
     out += "-0.0";
   else
     fmt::format_to(std::back_inserter(out), "{}", value);
@@ -36,7 +37,8 @@ static void appendNumber(double value, std::string &out) {
 
 void appendJsonLine(const Event &event, std::string &out) {
   auto to = std::back_inserter(out);
-  fmt::format_to(to, "{{\"t\":{},\"event\":\"{}\"", event.t, eventKindName(event.kind));
+  fmt::format_to(to, "{{\"t\":{},\"event\":\"{}\"", event.t,
+                 eventKindName(event.kind));
   if (event.key != ~0u)
     fmt::format_to(to, ",\"key\":{}", event.key);
   if (event.ran != ~0u)
@@ -49,8 +51,9 @@ void appendJsonLine(const Event &event, std::string &out) {
     fmt::format_to(to, ",\"a\":{}", event.a);
   if (event.b)
     fmt::format_to(to, ",\"b\":{}", event.b);
-  const std::pair<const char *, double> values[] = {
-      {"value", event.value}, {"value2", event.value2}, {"value3", event.value3}};
+  const std::pair<const char *, double> values[] = {{"value", event.value},
+                                                    {"value2", event.value2},
+                                                    {"value3", event.value3}};
   for (auto [name, value] : values)
     if (value != 0 || std::signbit(value)) {
       fmt::format_to(to, ",\"{}\":", name);
@@ -91,7 +94,8 @@ public:
       out = static_cast<Int>(it->get<int64_t>());
       return;
     }
-    reject(name, std::is_signed_v<Int> ? "an integer" : "a non-negative integer");
+    reject(name,
+           std::is_signed_v<Int> ? "an integer" : "a non-negative integer");
   }
 
   void number(const char *name, double &out) {
@@ -132,7 +136,8 @@ public:
 } // namespace
 
 Expected<Event> parseEvent(const std::string &line) {
-  const auto object = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+  const auto object =
+      nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
   if (!object.is_object())
     return makeError(Code::invalidArgument, "event is not a JSON object");
   LineReader reader(object);

@@ -8,7 +8,8 @@ namespace pgkp::rt {
 namespace {
 class JsonLinesSink final : public EventSink {
 public:
-  JsonLinesSink(std::FILE *file, std::string path) : file(file), path(std::move(path)) {}
+  JsonLinesSink(std::FILE *file, std::string path)
+      : file(file), path(std::move(path)) {}
   ~JsonLinesSink() override { std::fclose(file); }
 
   Status write(std::span<const Event> events) override {

@@ -48,10 +48,11 @@ private:
   std::vector<EventSink *> sinks;
 };
 
-/// A bounded buffer between the two. `record` is for the request path: no lock, no system
-/// call, no allocation as long as the event has no text; it drops and counts when the buffer
-/// is full. `append` is for everybody else: it makes room in memory instead, up to
-/// `maxPending` events. Both keep the order of each thread. Thread-safe.
+/// A bounded buffer between the two. `record` is for the request path: no lock,
+/// no system call, no allocation as long as the event has no text; it drops and
+/// counts when the buffer is full. `append` is for everybody else: it makes
+/// room in memory instead, up to `maxPending` events. Both keep the order of
+/// each thread. Thread-safe.
 class EventLog {
 public:
   explicit EventLog(size_t capacity = size_t{1} << 14,
@@ -62,8 +63,8 @@ public:
   bool record(Event event);
   bool append(Event event);
 
-  /// Moves everything recorded so far to the sink. One caller at a time. The events are gone
-  /// even where the sink fails.
+  /// Moves everything recorded so far to the sink. One caller at a time. The
+  /// events are gone even where the sink fails.
   Status drain(EventSink &sink);
 
   uint64_t dropped() const { return drops.load(std::memory_order_relaxed); }

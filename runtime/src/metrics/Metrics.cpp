@@ -21,12 +21,15 @@ template <typename K> using Set = boost::unordered_flat_set<K>;
 /// The horizon of prediction.ece, and its number of bins.
 static constexpr TimeNs kEceHorizon = 10 * kNsPerSecond;
 static constexpr size_t kEceBins = 20;
-/// Waiting ends a little after the publication that ended it; logs hold seconds as doubles.
+/// Waiting ends a little after the publication that ended it; logs hold seconds
+/// as doubles.
 static constexpr TimeNs kWaitSlack = kNsPerUs;
 
 static TimeNs addSaturating(TimeNs t, TimeNs delta) {
   TimeNs sum;
-  return __builtin_add_overflow(t, delta, &sum) ? (delta < 0 ? -kForever : kForever) : sum;
+  return __builtin_add_overflow(t, delta, &sum)
+             ? (delta < 0 ? -kForever : kForever)
+             : sum;
 }
 
 /// Seconds to nanoseconds for values that a log may hold, sane or not.
@@ -57,7 +60,8 @@ static Json percentiles(std::vector<double> samples, double unit) {
   Json out;
   std::sort(samples.begin(), samples.end());
   auto at = [&](double percent) {
-    return samples.empty() ? Json(nullptr) : Json(nearestRank(samples, percent) * unit);
+    return samples.empty() ? Json(nullptr)
+                           : Json(nearestRank(samples, percent) * unit);
   };
   out["p50"] = at(50);
   out["p99"] = at(99);
@@ -75,11 +79,13 @@ private:
   struct KeyState {
     bool generic = false;
     const Event *firstUse = nullptr;
-    std::vector<TimeNs> uses;                      ///< ascending
-    TimeNs notWorth = kForever;                    ///< when it became known
-    std::vector<std::pair<TimeNs, uint64_t>> made; ///< publications: time, job (0: no job)
-    std::vector<std::pair<TimeNs, double>> tuned;  ///< time, variant time / generic time
-    double best = 1;                               ///< least of `tuned` and 1
+    std::vector<TimeNs> uses;   ///< ascending
+    TimeNs notWorth = kForever; ///< when it became known
+    std::vector<std::pair<TimeNs, uint64_t>>
+        made; ///< publications: time, job (0: no job)
+    std::vector<std::pair<TimeNs, double>>
+        tuned;       ///< time, variant time / generic time
+    double best = 1; ///< least of `tuned` and 1
   };
 
   const KeyState *find(uint32_t key) const {
@@ -120,8 +126,9 @@ private:
   }
 
   const RunInfo &info;
-  std::vector<const Event *> byKind[kNumEventKinds]; ///< by time, then as logged
-  std::vector<const Event *> all;                    ///< the same order
+  std::vector<const Event *>
+      byKind[kNumEventKinds];     ///< by time, then as logged
+  std::vector<const Event *> all; ///< the same order
   Map<uint32_t, KeyState> keys;
   TimeNs start = 0, end = 0;
 };
@@ -187,8 +194,9 @@ Computation::Computation(const RunInfo &info, const std::vector<Event> &events)
     start = of(EventKind::engineStart).front()->t;
 }
 
-/// prediction.next_accuracy. A prediction names its dispatch by number, so it does not matter
-/// when the log got it; of several for one dispatch the last counts.
+/// prediction.next_accuracy. A prediction names its dispatch by number, so it
+/// does not matter when the log got it; of several for one dispatch the last
+/// counts.
 Json Computation::nextAccuracy() const {
   Map<uint32_t, Map<uint64_t, uint32_t>> predicted; // stream -> number -> key
   for (const Event *event : of(EventKind::nextKey))
@@ -202,11 +210,13 @@ Json Computation::nextAccuracy() const {
     ++asked;
     const auto &stream = predicted[dispatch->stream];
     auto it = stream.find(number);
-    right += it != stream.end() && it->second != ~0u && it->second == dispatch->key;
+    right +=
+        it != stream.end() && it->second != ~0u && it->second == dispatch->key;
   }
   // A run whose forecaster names no next key has no accuracy.
-  return predicted.empty() || count(EventKind::nextKey) == 0 ? Json(nullptr)
-                                                             : ratio(right, asked);
+  return predicted.empty() || count(EventKind::nextKey) == 0
+             ? Json(nullptr)
+             : ratio(right, asked);
 }
 
 /// prediction.first_use_recall: x is the planning horizon.
@@ -231,7 +241,8 @@ Json Computation::firstUseRecall() const {
   return count(EventKind::forecast) == 0 ? Json(nullptr) : ratio(hits, total);
 }
 
-/// prediction.ece: sum over bins of share * |mean forecast - share that came true|.
+/// prediction.ece: sum over bins of share * |mean forecast - share that came
+/// true|.
 Json Computation::calibrationError() const {
   struct Bin {
     double forecast = 0;
@@ -244,10 +255,12 @@ Json Computation::calibrationError() const {
       continue;
     bool used = false;
     if (const KeyState *key = find(forecast->key)) {
-      auto next = std::upper_bound(key->uses.begin(), key->uses.end(), forecast->t);
+      auto next =
+          std::upper_bound(key->uses.begin(), key->uses.end(), forecast->t);
       used = next != key->uses.end() && *next <= until;
     }
-    Bin &bin = bins[std::min(static_cast<size_t>(forecast->value2 * kEceBins), kEceBins - 1)];
+    Bin &bin = bins[std::min(static_cast<size_t>(forecast->value2 * kEceBins),
+                             kEceBins - 1)];
     bin.forecast += forecast->value2;
     bin.used += used;
     ++bin.total;
@@ -262,7 +275,8 @@ Json Computation::calibrationError() const {
   return error / static_cast<double>(total);
 }
 
-/// First uses while a speculative job was queued, running, or done but not yet loaded.
+/// First uses while a speculative job was queued, running, or done but not yet
+/// loaded.
 size_t Computation::lateFirstUses() const {
   struct Pending {
     Set<uint64_t> jobs; ///< queued or running
@@ -294,7 +308,8 @@ size_t Computation::lateFirstUses() const {
       if (key->firstUse != event || event->b == 1)
         break;
       auto it = pending.find(event->key);
-      late += it != pending.end() && (it->second.unloaded || !it->second.jobs.empty());
+      late += it != pending.end() &&
+              (it->second.unloaded || !it->second.jobs.empty());
       break;
     }
     default:
@@ -333,9 +348,10 @@ Json Computation::preparation() const {
   return out;
 }
 
-/// lost.*: what a dispatch took beyond the key's best known time. A class spans extents, so
-/// times are compared as shares of the generic variant's time, which tuning measured side by
-/// side; for one extent that is the same as comparing seconds.
+/// lost.*: what a dispatch took beyond the key's best known time. A class spans
+/// extents, so times are compared as shares of the generic variant's time,
+/// which tuning measured side by side; for one extent that is the same as
+/// comparing seconds.
 Json Computation::lost() const {
   double wait = 0, slow = 0;
   size_t unknown = 0, known = 0;
@@ -391,10 +407,13 @@ Json Computation::compile() const {
     if (!key || key->made.empty())
       continue;
     const TimeNs launch = addSaturating(
-        addSaturating(dispatch->t, clampedNs(std::max(dispatch->value2, 0.0))), kWaitSlack);
-    auto after = std::upper_bound(key->made.begin(), key->made.end(), launch,
-                                  [](TimeNs t, const auto &made) { return t < made.first; });
-    useful.insert(after == key->made.begin() ? after->second : std::prev(after)->second);
+        addSaturating(dispatch->t, clampedNs(std::max(dispatch->value2, 0.0))),
+        kWaitSlack);
+    auto after = std::upper_bound(
+        key->made.begin(), key->made.end(), launch,
+        [](TimeNs t, const auto &made) { return t < made.first; });
+    useful.insert(after == key->made.begin() ? after->second
+                                             : std::prev(after)->second);
   }
   double cpu = 0, wasted = 0;
   for (const Event *job : of(EventKind::jobEnd)) {
@@ -441,8 +460,10 @@ Json Computation::load() const {
   for (const Event *dispatch : of(EventKind::dispatch)) {
     if (!(dispatch->value >= 0) || !std::isfinite(dispatch->value))
       continue;
-    // Waiting for a key's own preparation is lost.wait_s, not a load's blocking.
-    const double waited = dispatch->value2 > 0 ? std::min(dispatch->value2, dispatch->value) : 0;
+    // Waiting for a key's own preparation is lost.wait_s, not a load's
+    // blocking.
+    const double waited =
+        dispatch->value2 > 0 ? std::min(dispatch->value2, dispatch->value) : 0;
     launches.push_back({addSaturating(dispatch->t, clampedNs(waited)),
                         addSaturating(dispatch->t, clampedNs(dispatch->value)),
                         dispatch->value - waited});
@@ -481,14 +502,15 @@ Json Computation::foregroundSlowdown() const {
   std::sort(running.begin(), running.end());
   std::sort(paused.begin(), paused.end());
   auto at = [&](double percent) {
-    return running.empty()
-               ? Json(nullptr)
-               : Json(nearestRank(running, percent) / nearestRank(paused, percent));
+    return running.empty() ? Json(nullptr)
+                           : Json(nearestRank(running, percent) /
+                                  nearestRank(paused, percent));
   };
   Json out;
   out["ratio"] = at(50);
   out["p99"] = at(99);
-  out["modelled"] = running.empty() ? Json(nullptr) : Json(info.clock == "virtual");
+  out["modelled"] =
+      running.empty() ? Json(nullptr) : Json(info.clock == "virtual");
   return out;
 }
 
@@ -498,8 +520,10 @@ std::optional<double> Computation::coldStartMs() const {
       continue;
     double lead = std::max(info.leadSeconds, 0.0);
     if (!of(EventKind::requestBegin).empty())
-      lead = std::min(lead, std::max(0.0, secondsBetween(
-                                              start, of(EventKind::requestBegin).front()->t)));
+      lead = std::min(
+          lead,
+          std::max(0.0, secondsBetween(
+                            start, of(EventKind::requestBegin).front()->t)));
     return (secondsBetween(start, done->t) - lead) * 1e3;
   }
   return std::nullopt;
@@ -510,8 +534,9 @@ std::optional<double> Computation::completionSeconds() const {
     return std::nullopt;
   TimeNs arrival = kForever;
   for (const Event *begin : of(EventKind::requestBegin))
-    arrival = std::min(arrival,
-                       addSaturating(begin->t, -clampedNs(std::max(begin->value, 0.0))));
+    arrival = std::min(
+        arrival,
+        addSaturating(begin->t, -clampedNs(std::max(begin->value, 0.0))));
   return secondsBetween(arrival, of(EventKind::requestEnd).back()->t);
 }
 
@@ -559,7 +584,8 @@ Json Computation::run() const {
     if (tune->value > 0 && std::isfinite(tune->value))
       device += tune->value;
   }
-  out["tuning"]["evaluations"] = static_cast<uint64_t>(std::min(evaluations, 9e18));
+  out["tuning"]["evaluations"] =
+      static_cast<uint64_t>(std::min(evaluations, 9e18));
   out["tuning"]["device_s"] = device;
   out["load"] = load();
   out["kernel_s"] = orNull(kernel);
@@ -571,7 +597,8 @@ Json Computation::run() const {
     ++(lostWorker->a == 1 ? hung : killed);
   for (const Event *started : of(EventKind::workerStart))
     restarts += started->a == 1;
-  // One name for two things in the contract: the root's `workers` is `workers.count` here.
+  // One name for two things in the contract: the root's `workers` is
+  // `workers.count` here.
   out["workers"]["count"] = info.workers;
   out["workers"]["killed"] = killed;
   out["workers"]["hung"] = hung;
@@ -579,9 +606,11 @@ Json Computation::run() const {
   return out;
 }
 
-std::string computeMetrics(const RunInfo &info, const std::vector<Event> &events) {
-  return Computation(info, events).run().dump(-1, ' ', false,
-                                              Json::error_handler_t::replace);
+std::string computeMetrics(const RunInfo &info,
+                           const std::vector<Event> &events) {
+  return Computation(info, events)
+      .run()
+      .dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 } // namespace pgkp::rt

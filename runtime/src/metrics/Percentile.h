@@ -9,10 +9,11 @@
 
 namespace pgkp::rt {
 
-/// The smallest value that at least `percent` % of the values do not exceed: always one of
-/// them. `sorted` ascending and not empty; `percent` in (0, 100].
+/// The smallest value that at least `percent` % of the values do not exceed:
+/// always one of them. `sorted` ascending and not empty; `percent` in (0, 100].
 inline double nearestRank(std::span<const double> sorted, double percent) {
-  const double rank = std::ceil(percent / 100 * static_cast<double>(sorted.size()));
+  const double rank =
+      std::ceil(percent / 100 * static_cast<double>(sorted.size()));
   const auto index = static_cast<size_t>(std::max(rank, 1.0)) - 1;
   return sorted[std::min(index, sorted.size() - 1)];
 }

@@ -8,7 +8,8 @@
 
 namespace pgkp::rt {
 
-/// `wild`: any number anywhere. Otherwise few keys, ids and seconds, so that events meet.
+/// `wild`: any number anywhere. Otherwise few keys, ids and seconds, so that
+/// events meet.
 inline rc::Gen<Event> genEvent(bool wild = true) {
   return rc::gen::exec([wild] {
     Event event;
@@ -26,7 +27,8 @@ inline rc::Gen<Event> genEvent(bool wild = true) {
       event.value2 = *rc::gen::arbitrary<double>();
       event.value3 = *rc::gen::arbitrary<double>();
       event.text = *rc::gen::string<std::string>();
-      for (char &c : event.text) // printable or a control character: UTF-8 either way
+      for (char &c :
+           event.text) // printable or a control character: UTF-8 either way
         c = static_cast<char>(c & 0x7f);
     } else {
       event.t = *rc::gen::inRange<TimeNs>(0, 30) * kNsPerSecond;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "metrics/Event.h"
-#include "metrics/EventLog.h"
 #include "metrics/EventGenerator.h"
+#include "metrics/EventLog.h"
 
 #include <cmath>
 #include <cstdio>
@@ -62,7 +62,8 @@ TEST(Event, RejectsWhatIsNotAnEvent) {
             "event member 'key' is not a non-negative integer");
   EXPECT_EQ(message(R"({"t":1,"event":"ready","key":4294967296})"),
             "event member 'key' is not a non-negative integer");
-  EXPECT_EQ(message(R"({"t":1,"event":"ready","more":1})"), "event has an unknown member");
+  EXPECT_EQ(message(R"({"t":1,"event":"ready","more":1})"),
+            "event has an unknown member");
 }
 
 RC_GTEST_PROP(EventProperty, RoundTripIsExact, ()) {
@@ -79,7 +80,8 @@ TEST(EventLog, KeepsOrderAndWritesJsonLines) {
   EventLog log(4);
   std::vector<Event> expected;
   for (int i = 0; i < 10; ++i) {
-    expected.push_back({.t = i, .kind = EventKind::ready, .key = static_cast<uint32_t>(i)});
+    expected.push_back(
+        {.t = i, .kind = EventKind::ready, .key = static_cast<uint32_t>(i)});
     EXPECT_TRUE(log.append(expected.back())); // more than the ring holds
   }
   ASSERT_TRUE(log.drain(**sink).has_value());

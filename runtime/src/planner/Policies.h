@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+/// \file One maker per policy; each is a file of its own. A new one is added
+/// here, in Planner.cpp's table, and in its file.
+#pragma once
+
+#include "planner/Planner.h"
+
+namespace pgkp::rt::planner {
+
+std::unique_ptr<Policy> makeOff();
+std::unique_ptr<Policy> makeEager();
+std::unique_ptr<Policy> makeLazy();
+std::unique_ptr<Policy> makePredictive();
+std::unique_ptr<Policy> makeOracle();
+
+} // namespace pgkp::rt::planner
