@@ -5,8 +5,9 @@
 #include "base/Status.h"
 #include "schema/profile_generated.h"
 
-#include <memory>
+#include <cstdint>
 #include <string>
+#include <vector>
 
 namespace pgkp::rt {
 
@@ -16,7 +17,7 @@ constexpr size_t kMaxProfileKeys = 16384;
 constexpr size_t kMaxProfileRoots = 4096;
 
 /// Reads a profile and checks its numbers. notFound, corrupt, unsupported, io.
-Expected<std::shared_ptr<schema::ProfileT>> loadProfile(const std::string &path);
+Expected<schema::ProfileT> loadProfile(const std::string &path);
 
 /// Writes it whole or not at all.
 Status saveProfile(const std::string &path, const schema::ProfileT &profile);
@@ -29,5 +30,12 @@ std::vector<uint8_t> serializeProfile(const schema::ProfileT &profile);
 /// measurements are the newest. The keys used in most runs are kept, in order of first use.
 /// Roots of another module are dropped.
 schema::ProfileT mergeProfiles(const schema::ProfileT &older, const schema::ProfileT &run);
+
+/// Merges the run into the profile at `path`; a missing one is an empty one, a damaged one is
+/// replaced with a warning. Of two processes that do it at once one may lose its run.
+Status saveProfileMerged(const std::string &path, const schema::ProfileT &run);
+
+/// Merges the run into the file, which may be missing yet.
+Status mergeIntoProfile(const std::string &path, const schema::ProfileT &run);
 
 } // namespace pgkp::rt

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "base/Env.h"
-#include "base/Log.h"
+#include "base/LogCapture.h"
 
 #include <cstdlib>
 #include <gtest/gtest.h>
@@ -9,20 +9,6 @@
 #include <vector>
 
 using namespace pgkp::rt;
-
-namespace {
-struct LogCapture {
-  LogCapture() {
-    setLogSink(
-        [](void *user, LogLevel, std::string_view message) {
-          static_cast<LogCapture *>(user)->lines.emplace_back(message);
-        },
-        this);
-  }
-  ~LogCapture() { setLogSink(nullptr, nullptr); }
-  std::vector<std::string> lines;
-};
-} // namespace
 
 TEST(Env, NamesAreUniqueAndPrefixed) {
   std::set<std::string_view> names;
@@ -51,8 +37,8 @@ TEST(Env, NumbersAreCheckedAndReportedOnce) {
     EXPECT_FALSE(getEnvNumber("PGKP_WORKERS", 0, 64)) << bad;
   }
   unsetenv("PGKP_WORKERS");
-  ASSERT_EQ(capture.lines.size(), 1u);
-  EXPECT_NE(capture.lines[0].find("PGKP_WORKERS: '3x'"), std::string::npos);
+  ASSERT_EQ(capture.lines().size(), 1u);
+  EXPECT_NE(capture.lines()[0].find("PGKP_WORKERS: '3x'"), std::string::npos);
 }
 
 TEST(Env, Flags) {
@@ -67,6 +53,6 @@ TEST(Log, FormatsAndFilters) {
   LogCapture capture;
   log(LogLevel::warning, "key {} of {}", 3, 7);
   log(LogLevel::debug, "never {}", 1); // the default level is warning
-  ASSERT_EQ(capture.lines.size(), 1u);
-  EXPECT_EQ(capture.lines[0], "key 3 of 7");
+  ASSERT_EQ(capture.lines().size(), 1u);
+  EXPECT_EQ(capture.lines()[0], "key 3 of 7");
 }
