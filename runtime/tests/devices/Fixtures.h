@@ -29,10 +29,6 @@ inline Digest fixtureKey(uint8_t id) {
   return key;
 }
 
-inline schema::Digest toSchema(const Digest &digest) {
-  return schema::Digest(digest.bytes);
-}
-
 /// An artifact in the making: change what the test is about, then pack.
 struct ArtifactBuilder {
   schema::ArtifactT artifact;
