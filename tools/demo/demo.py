@@ -1,0 +1,197 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Runs the recorded llama decoder layer under every policy and prints one table.
+
+Cold (an empty store each) under off, eager, lazy, predictive and oracle; then eager and
+predictive again with the profile that the cold predictive run saved, and with the store
+that their own cold run left. The bundle is built once. Metrics are read from the JSON
+that pgkp-run writes; it stays in the work folder.
+"""
+
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+MODELS = os.path.join(ROOT, "test", "models")
+COLD = ["off", "eager", "lazy", "predictive", "oracle"]
+
+# Column title, JSON path, format.
+COLUMNS = [
+    ("hit rate", "preparation.hit_rate", "{:.3f}"),
+    ("request hit", "preparation.request_hit_rate", "{:.3f}"),
+    ("late", "preparation.late", "{:d}"),
+    ("lost s", "lost.total_s", "{:.3f}"),
+    ("cold start ms", "cold_start_ms", "{:.1f}"),
+    ("first p50 ms", "first_invocation_ms.p50", "{:.3f}"),
+    ("first p99 ms", "first_invocation_ms.p99", "{:.3f}"),
+    ("invoc p99 us", "invocation_us.p99", "{:.1f}"),
+    ("jobs", "compile.jobs", "{:d}"),
+    ("cpu s", "compile.cpu_s", "{:.2f}"),
+    ("wasted s", "compile.wasted_cpu_s", "{:.2f}"),
+    ("loads", "load.count", "{:d}"),
+    ("kernel s", "kernel_s", "{:.3f}"),
+    ("completion s", "completion_s", "{:.2f}"),
+]
+
+
+def lookup(metrics, path):
+    for part in path.split("."):
+        if not isinstance(metrics, dict):
+            return None
+        metrics = metrics.get(part)
+    return metrics
+
+
+def cell(metrics, path, form):
+    value = lookup(metrics, path)
+    if value is None:
+        return "-"
+    return form.format(int(value) if form.endswith("d}") else value)
+
+
+def table(rows):
+    """rows: (name, metrics); the lines of a table with right-aligned columns."""
+    lines = [["run"] + [title for title, _, _ in COLUMNS]]
+    lines += [[name] + [cell(metrics, path, form) for _, path, form in COLUMNS]
+              for name, metrics in rows]
+    widths = [max(len(line[n]) for line in lines) for n in range(len(lines[0]))]
+    text = ["  ".join([line[0].ljust(widths[0])] +
+                      [value.rjust(width) for value, width in zip(line[1:], widths[1:])])
+            for line in lines]
+    text.insert(1, "  ".join("-" * width for width in widths))
+    return text
+
+
+def run(command):
+    """Standard output of the command; ends the demo with its error line where it fails."""
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True)
+    if done.returncode:
+        sys.stderr.write(done.stderr)
+        sys.exit(f"error: {os.path.basename(command[0])} ended with {done.returncode}: "
+                 f"{' '.join(command)}")
+    return done.stdout
+
+
+def shorten(line, width=118):
+    return line if len(line) <= width else line[:width - 4].rstrip() + " ..."
+
+
+def excerpt(text, dispatches=4):
+    """Of the prepared module: one kernel's head, and the entry's prepares and dispatches."""
+    lines = text.splitlines()
+    kernel = next((line for line in lines if re.match(r"\s*pgkp\.kernel ", line)), None)
+    start = next((n for n, line in enumerate(lines) if re.match(r"\s*func\.func @", line)), None)
+    out = [kernel, "  ..."] if kernel else []
+    if start is None:
+        return out
+    out.append(lines[start])
+    left = dispatches
+    for line in lines[start + 1:]:
+        if re.match(r"\s*func\.func |\s*pgkp\.kernel ", line):
+            break
+        if re.search(r"\bpgkp\.(prepare|observe|await)\b", line):
+            out.append(line)
+        elif re.search(r"\bpgkp\.dispatch\b", line):
+            if left > 0:
+                out.append(line)
+            left -= 1
+    if left < 0:
+        out.append(f"    ... {-left} more dispatches")
+    return [shorten(line) for line in out]
+
+
+def limit_requests(source, target, count):
+    with open(source) as file:
+        lines = file.read().splitlines()
+    with open(target, "w") as out:
+        out.write("\n".join(lines[:count + 1]) + "\n")
+    return min(count, len(lines) - 1)
+
+
+def claims(results):
+    """What the runs show of the two promises about a saved store."""
+    again = lookup(results["eager, saved store"], "compile.jobs")
+    yield f"eager with eager's store: {again} compile jobs (promised: 0)"
+    cold = lookup(results["eager"], "first_invocation_ms.p99")
+    warm = lookup(results["predictive, saved store"], "first_invocation_ms.p99")
+    if cold and warm is not None:
+        yield (f"first invocation p99: predictive with its store {warm:.3f} ms, cold eager "
+               f"{cold:.3f} ms, ratio {warm / cold:.3f} (promised: at most 0.1)")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], prog="./dev demo")
+    parser.add_argument("--build-dir", default=os.path.join(ROOT, "build"))
+    parser.add_argument("--requests", type=int, default=325, help="how many of the 325 recorded forwards")
+    parser.add_argument("--pace", type=float, default=4.0,
+                        help="arrivals this many times faster than recorded; 0: back to back")
+    parser.add_argument("--workers", type=int, help="compiler processes at most")
+    arguments = parser.parse_args()
+    if arguments.requests < 1:
+        parser.error(f"--requests is {arguments.requests}; expected at least 1")
+    if arguments.pace < 0:
+        parser.error(f"--pace is {arguments.pace}; expected 0 or more")
+
+    build = os.path.abspath(arguments.build_dir)
+    tool = lambda name: os.path.join(build, "bin", name)
+    work = os.path.join(build, "demo")
+    shutil.rmtree(work, ignore_errors=True)
+    os.makedirs(work)
+    model = os.path.join(MODELS, "llama_decoder.mlir")
+    bundle = os.path.join(work, "llama_decoder.pgkp")
+    requests = os.path.join(work, "requests.csv")
+    count = limit_requests(os.path.join(MODELS, "llama_decoder.requests.csv"), requests,
+                           arguments.requests)
+
+    print("The decoder after pgkp-prepare-pipeline, an excerpt:\n")
+    print("\n".join(excerpt(run([tool("pgkp-opt"), model, "--pgkp-prepare-pipeline"]))))
+    start = time.monotonic()
+    run([tool("pgkp-compile"), model, "-o", bundle, "--targets=host"])
+    print(f"\n{count} recorded forwards of one decoder layer (hidden 64, f32; recorded extents capped at "
+          f"batch 4 and\nsequence 256), arrivals at {arguments.pace:g} times the recorded pace"
+          f"{' (back to back)' if arguments.pace == 0 else ''}, on the host device. "
+          f"Bundle built in {time.monotonic() - start:.1f} s.\n", flush=True)
+
+    results, rows = {}, []
+    profile = os.path.join(work, "predictive.profile")
+
+    def play(name, policy, store, *extra):
+        report = os.path.join(work, re.sub(r"\W+", "-", name) + ".json")
+        command = [tool("pgkp-run"), bundle, f"--requests={requests}", "--device=host",
+                   f"--policy={policy}", f"--cache-dir={os.path.join(work, store)}",
+                   f"--pace={arguments.pace:g}", f"--json={report}", "--quiet", *extra]
+        if arguments.workers is not None:
+            command.append(f"--workers={arguments.workers}")
+        if sys.stdout.isatty():
+            print(f"\r\033[Krunning: {name}", end="", flush=True)
+        run(command)
+        with open(report) as file:
+            results[name] = json.load(file)
+        rows.append((name, results[name]))
+
+    for policy in COLD:
+        play(policy, policy, f"store-{policy}",
+             *([f"--save-profile={profile}"] if policy == "predictive" else []))
+    for policy in ("eager", "predictive"):
+        play(f"{policy}, saved profile", policy, f"store-{policy}-profile", f"--profile={profile}")
+    for policy in ("eager", "predictive"):
+        play(f"{policy}, saved store", policy, f"store-{policy}")
+
+    if sys.stdout.isatty():
+        print("\r\033[K", end="")
+    print("\n".join(table(rows)))
+    print("\n-: not applicable or not measured. Names and definitions: docs/metrics.md; JSON of each run: "
+          f"{os.path.relpath(work)}/")
+    print("\n".join(claims(results)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
