@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===- pgkp-opt.cpp - Run PGKP and upstream passes on a module ------------===//
 
+#include "pgkp/Dialect/Test/TestDialect.h"
 #include "pgkp/InitAll.h"
 
 #include "mlir/IR/Dialect.h"
@@ -19,6 +20,7 @@ int main(int argc, char **argv) {
   });
   registerAllPasses();
   pgkp::registerAllPGKPPasses();
+  pgkp::registerTestDialectPasses();
 
   DialectRegistry registry;
   registerAllDialects(registry);

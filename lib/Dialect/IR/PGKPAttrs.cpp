@@ -96,8 +96,7 @@ FailureOr<FactAttr> FactAttr::parseBody(AsmParser &parser) {
     if (parser.parseEqual() || parser.parseInteger(lo))
       return failure();
     hi = lo;
-  } else if (succeeded(
-                 parser.parseOptionalKeyword(&keyword, {"mod", "in"}))) {
+  } else if (succeeded(parser.parseOptionalKeyword(&keyword, {"mod", "in"}))) {
     if (keyword == "mod") {
       int64_t zero;
       SMLoc restLoc;
@@ -121,8 +120,8 @@ FailureOr<FactAttr> FactAttr::parseBody(AsmParser &parser) {
     return parser.emitError(parser.getCurrentLocation())
            << "expected '==', 'mod' or 'in' after '" << name << "'";
   }
-  FactAttr fact = parser.getChecked<FactAttr>(loc, parser.getContext(), kind,
-                                              dim, lo, hi);
+  FactAttr fact =
+      parser.getChecked<FactAttr>(loc, parser.getContext(), kind, dim, lo, hi);
   if (!fact)
     return failure();
   return fact;
@@ -201,8 +200,7 @@ static SmallVector<FactAttr> canonicalizeFacts(ArrayRef<FactAttr> facts) {
           joined = next;
         } else if (old.getKind() == FactKind::Divisible &&
                    next.getKind() == FactKind::Divisible) {
-          if (auto lcm =
-                  leastCommonMultiple(old.getValue(), next.getValue()))
+          if (auto lcm = leastCommonMultiple(old.getValue(), next.getValue()))
             joined = FactAttr::getDivisible(ctx, old.getDim(), *lcm);
         } else if (old.getKind() == FactKind::Range &&
                    next.getKind() == FactKind::Range) {
@@ -278,15 +276,15 @@ Attribute ClassAttr::parse(AsmParser &parser, Type) {
   StringRef keyword;
   SMLoc provenanceLoc;
   if (parser.parseLess() ||
-      parser.parseCommaSeparatedList(
-          AsmParser::Delimiter::Square,
-          [&]() -> ParseResult {
-            FailureOr<FactAttr> fact = FactAttr::parseBody(parser);
-            if (failed(fact))
-              return failure();
-            facts.push_back(*fact);
-            return success();
-          }) ||
+      parser.parseCommaSeparatedList(AsmParser::Delimiter::Square,
+                                     [&]() -> ParseResult {
+                                       FailureOr<FactAttr> fact =
+                                           FactAttr::parseBody(parser);
+                                       if (failed(fact))
+                                         return failure();
+                                       facts.push_back(*fact);
+                                       return success();
+                                     }) ||
       parser.parseKeyword("probability") || parser.parseFloat(probability) ||
       parser.parseKeyword("provenance") ||
       parser.getCurrentLocation(&provenanceLoc) ||

@@ -43,7 +43,8 @@ SmallVector<StringRef> mlir::pgkp::getRootNames(FunctionOpInterface entry) {
     return llvm::to_vector(names);
   }
   for (unsigned i = 0, e = entry.getNumArguments(); i != e; ++i)
-    if (auto dims = entry.getArgAttrOfType<ArrayAttr>(i, PGKPDialect::kDimsAttr))
+    if (auto dims =
+            entry.getArgAttrOfType<ArrayAttr>(i, PGKPDialect::kDimsAttr))
       for (auto name : dims.getAsValueRange<StringAttr>())
         if (!name.empty())
           names.insert(name);
@@ -61,8 +62,8 @@ static bool isIdentifier(StringRef name) {
                       [](char c) { return llvm::isAlnum(c) || c == '_'; });
 }
 
-LogicalResult
-PGKPDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
+LogicalResult PGKPDialect::verifyOperationAttribute(Operation *op,
+                                                    NamedAttribute attribute) {
   if (attribute.getName() != kRootsAttr)
     return success();
   if (!isa<FunctionOpInterface>(op) || isa<KernelOp>(op))
@@ -177,10 +178,8 @@ LogicalResult PGKPDialect::verifyRegionArgAttribute(Operation *op, unsigned,
          << "is unknown; expected pgkp.dims, pgkp.persistent or pgkp.range";
 }
 
-LogicalResult
-PGKPDialect::verifyRegionResultAttribute(Operation *op, unsigned,
-                                         unsigned resultIndex,
-                                         NamedAttribute attribute) {
+LogicalResult PGKPDialect::verifyRegionResultAttribute(
+    Operation *op, unsigned, unsigned resultIndex, NamedAttribute attribute) {
   auto function = dyn_cast<FunctionOpInterface>(op);
   if (!function || op->getName().getDialectNamespace() == "llvm")
     return success();
@@ -211,7 +210,7 @@ PGKPDialect::verifyRegionResultAttribute(Operation *op, unsigned,
                    << ", which cannot take a value of type " << from;
   for (unsigned other = 0; other < resultIndex; ++other)
     if (function.getResultAttr(other, kCarriesAttr) == attribute.getValue())
-      return error() << "refers to argument #" << argument
-                     << ", which result #" << other << " carries already";
+      return error() << "refers to argument #" << argument << ", which result #"
+                     << other << " carries already";
   return success();
 }

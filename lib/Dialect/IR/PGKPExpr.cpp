@@ -151,8 +151,7 @@ ExprAttr ExprAttr::getSum(MLIRContext *ctx, ArrayRef<ExprAttr> operands) {
   if (joined.size() == 1)
     return joined.front();
   // A product that was too long to expand may have lost its coefficient.
-  return nested ? getSum(ctx, joined)
-                : getSorted(ctx, ExprKind::Sum, joined);
+  return nested ? getSum(ctx, joined) : getSorted(ctx, ExprKind::Sum, joined);
 }
 
 ExprAttr ExprAttr::getProduct(MLIRContext *ctx, ArrayRef<ExprAttr> operands) {
@@ -304,7 +303,7 @@ ExprAttr ExprAttr::getExtremum(MLIRContext *ctx, ExprKind kind,
   for (ExprAttr operand : flat) {
     if (operand.isConstant()) {
       int64_t value = operand.getValue();
-      constant = !constant                ? value
+      constant = !constant               ? value
                  : kind == ExprKind::Min ? std::min(*constant, value)
                                          : std::max(*constant, value);
     } else if (seen.insert(operand).second) {
@@ -474,10 +473,9 @@ public:
         break;
       if (failed(term = parseTerm()))
         return failure();
-      terms.push_back(
-          plus ? *term
-               : ExprAttr::getProduct(
-                     ctx, {*term, ExprAttr::getConstant(ctx, -1)}));
+      terms.push_back(plus ? *term
+                           : ExprAttr::getProduct(
+                                 ctx, {*term, ExprAttr::getConstant(ctx, -1)}));
     }
     --depth;
     return ExprAttr::getSum(ctx, terms);

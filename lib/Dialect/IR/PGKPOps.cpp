@@ -26,7 +26,8 @@ void KernelOp::build(OpBuilder &builder, OperationState &state, StringRef name,
   state.addAttribute(getSymVisibilityAttrName(state.name),
                      builder.getStringAttr("private"));
   state.addAttribute(getFunctionTypeAttrName(state.name), TypeAttr::get(type));
-  state.addAttribute(getDimsAttrName(state.name), builder.getStrArrayAttr(dims));
+  state.addAttribute(getDimsAttrName(state.name),
+                     builder.getStrArrayAttr(dims));
   state.addAttribute(getArgDimsAttrName(state.name), argDims);
   state.attributes.append(attrs.begin(), attrs.end());
   state.addRegion();
@@ -56,15 +57,15 @@ ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
 
   SmallVector<Attribute> dims, argDims;
   if (parser.parseKeyword("dims") ||
-      parser.parseCommaSeparatedList(
-          AsmParser::Delimiter::Paren,
-          [&]() -> ParseResult {
-            std::string dim;
-            if (parser.parseKeywordOrString(&dim))
-              return failure();
-            dims.push_back(builder.getStringAttr(dim));
-            return success();
-          }) ||
+      parser.parseCommaSeparatedList(AsmParser::Delimiter::Paren,
+                                     [&]() -> ParseResult {
+                                       std::string dim;
+                                       if (parser.parseKeywordOrString(&dim))
+                                         return failure();
+                                       dims.push_back(
+                                           builder.getStringAttr(dim));
+                                       return success();
+                                     }) ||
       parser.parseKeyword("args") ||
       parser.parseCommaSeparatedList(
           AsmParser::Delimiter::Paren, [&]() -> ParseResult {
@@ -106,21 +107,21 @@ ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
       return parser.emitError(loc)
              << "'" << inferred.getValue()
              << "' is part of the signature and must not be given again";
+  // An attribute of the wrong type would be dropped without a word.
+  if (failed(verifyInherentAttrs(result.name, attributes, [&]() {
+        return parser.emitError(loc)
+               << "'" << result.name.getStringRef() << "' op ";
+      })))
+    return failure();
   result.attributes.append(attributes);
   call_interface_impl::addArgAndResultAttrs(
-      builder, result, arguments, resultAttrs,
-      getArgAttrsAttrName(result.name), getResAttrsAttrName(result.name));
+      builder, result, arguments, resultAttrs, getArgAttrsAttrName(result.name),
+      getResAttrsAttrName(result.name));
 
   Region *body = result.addRegion();
   OptionalParseResult parsed = parser.parseOptionalRegion(
       *body, arguments, /*enableNameShadowing=*/false);
-  if (!parsed.has_value())
-    return success();
-  if (failed(*parsed))
-    return failure();
-  if (body->empty())
-    return parser.emitError(loc, "expected a non-empty kernel body");
-  return success();
+  return parsed.has_value() ? *parsed : success();
 }
 
 void KernelOp::print(OpAsmPrinter &p) {
@@ -134,17 +135,17 @@ void KernelOp::print(OpAsmPrinter &p) {
   llvm::interleaveComma(getDims().getAsValueRange<StringAttr>(), p,
                         [&](StringRef dim) { p.printKeywordOrString(dim); });
   p << ") args(";
-  llvm::interleaveComma(
-      getArgDims().getAsRange<ArrayAttr>(), p, [&](ArrayAttr binding) {
-        p << '[';
-        llvm::interleaveComma(binding, p, [&](Attribute dim) {
-          if (auto symbol = dyn_cast<StringAttr>(dim))
-            p.printKeywordOrString(symbol.getValue());
-          else
-            p << cast<IntegerAttr>(dim).getInt();
-        });
-        p << ']';
-      });
+  llvm::interleaveComma(getArgDims().getAsRange<ArrayAttr>(), p,
+                        [&](ArrayAttr binding) {
+                          p << '[';
+                          llvm::interleaveComma(binding, p, [&](Attribute dim) {
+                            if (auto symbol = dyn_cast<StringAttr>(dim))
+                              p.printKeywordOrString(symbol.getValue());
+                            else
+                              p << cast<IntegerAttr>(dim).getInt();
+                          });
+                          p << ']';
+                        });
   p << ')';
   function_interface_impl::printFunctionAttributes(
       p, *this,
@@ -176,8 +177,8 @@ SmallVector<ExprAttr> KernelOp::getArgumentExtents(unsigned argument) {
       extents.push_back(
           ExprAttr::getSymbol(getContext(), *getDimIndex(symbol.getValue())));
     else
-      extents.push_back(ExprAttr::getConstant(getContext(),
-                                              cast<IntegerAttr>(dim).getInt()));
+      extents.push_back(
+          ExprAttr::getConstant(getContext(), cast<IntegerAttr>(dim).getInt()));
   }
   return extents;
 }
@@ -205,9 +206,8 @@ static LogicalResult verifyBinding(KernelOp kernel, unsigned argument,
     };
     if (auto symbol = dyn_cast<StringAttr>(value)) {
       if (!tensor.isDynamicDim(dim))
-        return error() << "is static but bound to symbol '"
-                       << symbol.getValue() << "'; expected "
-                       << tensor.getDimSize(dim);
+        return error() << "is static but bound to symbol '" << symbol.getValue()
+                       << "'; expected " << tensor.getDimSize(dim);
       std::optional<unsigned> index = kernel.getDimIndex(symbol.getValue());
       if (!index)
         return error() << "is bound to '" << symbol.getValue()
@@ -266,8 +266,8 @@ LogicalResult KernelOp::verify() {
     unsigned destination = getNumInputs() + index;
     Type destinationType = getArgumentTypes()[destination];
     if (!isa<RankedTensorType>(type))
-      return emitOpError("result #") << index << " has type " << type
-                                     << "; expected a ranked tensor";
+      return emitOpError("result #")
+             << index << " has type " << type << "; expected a ranked tensor";
     if (destinationType != type)
       return emitOpError("result #")
              << index << " has type " << type << " but its destination, "
@@ -282,8 +282,8 @@ LogicalResult KernelOp::verify() {
                  << index << " has a fact on d" << fact.getDim()
                  << "; the kernel has " << getNumDims() << " symbols";
   if (CostAttr cost = getCostAttr()) {
-    unsigned used =
-        std::max(cost.getFlops().getNumSymbols(), cost.getBytes().getNumSymbols());
+    unsigned used = std::max(cost.getFlops().getNumSymbols(),
+                             cost.getBytes().getNumSymbols());
     if (used > getNumDims())
       return emitOpError("cost refers to s")
              << used - 1 << "; the kernel has " << getNumDims() << " symbols";
@@ -410,12 +410,11 @@ static bool accepts(Type argument, Type operand) {
   if (!shaped.hasRank() || shaped.getElementType() != tensor.getElementType() ||
       shaped.getRank() != tensor.getRank())
     return false;
-  return llvm::all_of(llvm::zip(tensor.getShape(), shaped.getShape()),
-                      [](auto dims) {
-                        auto [expected, actual] = dims;
-                        return ShapedType::isDynamic(expected) ||
-                               expected == actual;
-                      });
+  return llvm::all_of(
+      llvm::zip(tensor.getShape(), shaped.getShape()), [](auto dims) {
+        auto [expected, actual] = dims;
+        return ShapedType::isDynamic(expected) || expected == actual;
+      });
 }
 
 LogicalResult
@@ -435,8 +434,8 @@ DispatchOp::verifySymbolUses(SymbolTableCollection &symbolTables) {
       failed(verifyCount("outs", getOutputs().size(),
                          kernel.getNumDestinations())))
     return failure();
-  for (auto [index, operand, type] : llvm::enumerate(
-           getArgOperands().getTypes(), kernel.getArgumentTypes()))
+  for (auto [index, operand, type] :
+       llvm::enumerate(getArgOperands().getTypes(), kernel.getArgumentTypes()))
     if (!accepts(type, operand))
       return emitOpError("operand #")
              << index << " has type " << operand << "; kernel '" << getKernel()
@@ -544,16 +543,14 @@ LogicalResult PrepareOp::verify() {
   return verifyNotParallel(*this);
 }
 
-LogicalResult
-PrepareOp::verifySymbolUses(SymbolTableCollection &symbolTables) {
-  return success(
-      verifyKernelUse(*this, getKernelAttr(), getExtents().size(), symbolTables));
+LogicalResult PrepareOp::verifySymbolUses(SymbolTableCollection &symbolTables) {
+  return success(verifyKernelUse(*this, getKernelAttr(), getExtents().size(),
+                                 symbolTables));
 }
 
 LogicalResult ObserveOp::verify() { return verifyNotParallel(*this); }
 
-LogicalResult
-ObserveOp::verifySymbolUses(SymbolTableCollection &symbolTables) {
+LogicalResult ObserveOp::verifySymbolUses(SymbolTableCollection &symbolTables) {
   Operation *target =
       symbolTables.lookupNearestSymbolFrom(*this, getEntryAttr());
   if (!target)
@@ -579,6 +576,6 @@ LogicalResult AwaitOp::verify() {
 }
 
 LogicalResult AwaitOp::verifySymbolUses(SymbolTableCollection &symbolTables) {
-  return success(
-      verifyKernelUse(*this, getKernelAttr(), getExtents().size(), symbolTables));
+  return success(verifyKernelUse(*this, getKernelAttr(), getExtents().size(),
+                                 symbolTables));
 }

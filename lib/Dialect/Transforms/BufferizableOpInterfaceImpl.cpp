@@ -26,16 +26,15 @@ FailureOr<Value> getIdentityBuffer(OpBuilder &builder, Location loc,
            << buffer.getType() << "; expected a ranked memref";
   if (type.getLayout().isIdentity())
     return buffer;
-  auto identity = MemRefType::get(type.getShape(), type.getElementType(),
-                                  MemRefLayoutAttrInterface(),
-                                  type.getMemorySpace());
+  auto identity =
+      MemRefType::get(type.getShape(), type.getElementType(),
+                      MemRefLayoutAttrInterface(), type.getMemorySpace());
   SmallVector<Value> sizes;
   for (int64_t dim = 0; dim < type.getRank(); ++dim)
     if (type.isDynamicDim(dim))
       sizes.push_back(memref::DimOp::create(builder, loc, buffer, dim));
   FailureOr<Value> copy = options.createAlloc(builder, loc, identity, sizes);
-  if (failed(copy) ||
-      failed(options.createMemCpy(builder, loc, buffer, *copy)))
+  if (failed(copy) || failed(options.createMemCpy(builder, loc, buffer, *copy)))
     return failure();
   return copy;
 }
@@ -60,8 +59,8 @@ struct DispatchOpBufferization
         continue;
       }
       FailureOr<Value> buffer = getBuffer(rewriter, input, options, state);
-      if (failed(buffer) || failed(buffer = getIdentityBuffer(
-                                       rewriter, loc, *buffer, options)))
+      if (failed(buffer) ||
+          failed(buffer = getIdentityBuffer(rewriter, loc, *buffer, options)))
         return failure();
       inputs.push_back(*buffer);
     }

@@ -16,9 +16,9 @@ class AsmParser;
 
 namespace pgkp {
 
-/// What an expression node is. Constants and symbols are leaves; sums, products,
-/// minima and maxima have two or more operands, the divisions two. The order
-/// is the order of operands in canonical sums and products.
+/// What an expression node is. Constants and symbols are leaves; sums,
+/// products, minima and maxima have two or more operands, the divisions two.
+/// The order is the order of operands in canonical sums and products.
 enum class ExprKind : uint8_t {
   Symbol,
   Product,

@@ -55,8 +55,9 @@ def PGKP_KernelOp : PGKP_Op<"kernel", [
     - `family`: string, the code generation family.
 
     Facts stay attributes: a kernel is never cloned to specialize it. The body is
-    one block that ends in `pgkp.return`; a declaration has none, which is what a
-    module keeps once its kernels were exported.
+    one block that ends in `pgkp.return`. A declaration has no body; it is what a
+    module keeps once its kernels were exported, and what a module must have
+    before it is bufferized, since kernels stay on tensors.
 
     Example:
 

@@ -9,8 +9,8 @@ class DialectRegistry;
 
 namespace pgkp {
 
-/// Makes pgkp.dispatch bufferizable. Kernels keep their tensors: a pass that
-/// bufferizes a module leaves pgkp.kernel out.
+/// Makes pgkp.dispatch bufferizable. Kernels are not: erase their bodies, or
+/// keep them out by the options' operation filter.
 void registerBufferizableOpInterfaceExternalModels(DialectRegistry &registry);
 
 } // namespace pgkp
