@@ -208,11 +208,4 @@ Status saveProfileMerged(const std::string &path, const schema::ProfileT &run) {
   return saveProfile(path, mergeProfiles(older, run));
 }
 
-Status mergeIntoProfile(const std::string &path, const schema::ProfileT &run) {
-  auto older = loadProfile(path);
-  if (!older && older.error().code != Code::notFound)
-    return tl::unexpected<Error>(older.error());
-  return saveProfile(path, mergeProfiles(older ? **older : schema::ProfileT{}, run));
-}
-
 } // namespace pgkp::rt

@@ -35,7 +35,4 @@ schema::ProfileT mergeProfiles(const schema::ProfileT &older, const schema::Prof
 /// replaced with a warning. Of two processes that do it at once one may lose its run.
 Status saveProfileMerged(const std::string &path, const schema::ProfileT &run);
 
-/// Merges the run into the file, which may be missing yet.
-Status mergeIntoProfile(const std::string &path, const schema::ProfileT &run);
-
 } // namespace pgkp::rt
