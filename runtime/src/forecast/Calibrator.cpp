@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "forecast/Calibrator.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace pgkp::rt::forecast {
+
+static constexpr double kSeconds = 10;
+
+static size_t binOf(double p) {
+  return std::min(static_cast<size_t>(std::clamp(p, 0.0, 1.0) * Calibrator::kBins),
+                  Calibrator::kBins - 1);
+}
+
+void Calibrator::watch(KeyId key, const FirstUse &use, TimeNs now) {
+  Watch &watch = open[key];
+  if (watch.active || use.dated())
+    return;
+  const double p = use.cdf(kSeconds);
+  watch = {true, static_cast<uint8_t>(use.provenance), static_cast<uint8_t>(binOf(p)), p,
+           now + kHorizon};
+  closing.emplace_back(watch.until, key);
+}
+
+void Calibrator::close(Watch &watch, bool used) {
+  Bin &bin = bins[watch.source][watch.bin];
+  bin.total += 1;
+  bin.used += used;
+  bin.forecast += watch.forecast;
+  watch.active = false;
+  changed = true;
+}
+
+void Calibrator::onUse(KeyId key, TimeNs now) {
+  Watch &watch = open[key];
+  if (watch.active)
+    close(watch, now <= watch.until);
+}
+
+void Calibrator::advance(TimeNs now) {
+  while (!closing.empty() && closing.front().first < now) {
+    const auto [until, key] = closing.front();
+    closing.pop_front();
+    if (Watch &watch = open[key]; watch.active && watch.until == until)
+      close(watch, false);
+  }
+  if (!changed)
+    return;
+  changed = false;
+  for (auto &source : bins) {
+    // Pool adjacent violators over blocks of bins, weighted by what they hold.
+    struct Block {
+      double sum, weight;
+      size_t bins;
+    };
+    std::array<Block, kBins> blocks;
+    size_t count = 0;
+    for (const Bin &bin : source) {
+      const double mean = bin.total > 0
+                              ? bin.forecast / bin.total
+                              : (static_cast<double>(&bin - source.data()) + 0.5) / kBins;
+      const double weight = bin.total + kPrior;
+      blocks[count++] = {bin.used + kPrior * mean, weight, 1};
+      while (count > 1 && blocks[count - 2].sum * blocks[count - 1].weight >
+                              blocks[count - 1].sum * blocks[count - 2].weight) {
+        blocks[count - 2].sum += blocks[count - 1].sum;
+        blocks[count - 2].weight += blocks[count - 1].weight;
+        blocks[count - 2].bins += blocks[count - 1].bins;
+        --count;
+      }
+    }
+    size_t at = 0;
+    for (size_t b = 0; b < count; ++b)
+      for (size_t i = 0; i < blocks[b].bins; ++i, ++at) {
+        Bin &bin = source[at];
+        const double mean = bin.total > 0 ? bin.forecast / bin.total
+                                          : (static_cast<double>(at) + 0.5) / kBins;
+        bin.shift = blocks[b].sum / blocks[b].weight - mean;
+      }
+  }
+}
+
+FirstUse Calibrator::correct(FirstUse use) const {
+  if (use.dated() || use.mass <= 0)
+    return use;
+  const double raw = use.cdf(kSeconds);
+  const double shift = bins[static_cast<size_t>(use.provenance)][binOf(raw)].shift;
+  const double p = std::clamp(raw + shift, 0.0, 1.0);
+  if (p == raw)
+    return use;
+  // The mass of the whole horizon stays unless it cannot hold the corrected value.
+  const double share = use.lower / use.mass;
+  if (p >= use.mass * (1 - 1e-6)) {
+    use.mass = std::min(1.0, p / (1 - 1e-6));
+    use.lower = use.mass * share;
+  }
+  use.hazard = p > 0 ? -std::log1p(-std::min(p / use.mass, 1 - 1e-9)) / kSeconds : 0;
+  return use;
+}
+
+} // namespace pgkp::rt::forecast

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+/// \file Dated forecasts that somebody made: announced and running requests, prepare hints.
+#pragma once
+
+#include "base/Clock.h"
+#include "schema/FirstUse.h"
+
+#include <deque>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace pgkp::rt::forecast {
+
+/// Claims wait, in order of date, at the key they name. An announcement's claims live until
+/// its request begins or is long overdue; how many were kept is the trust in the next.
+/// Thread-compatible.
+class Claims {
+public:
+  explicit Claims(size_t numKeys) : claims(numKeys) {}
+
+  /// `request`: a hash of entry and roots, by which `begin` finds the announcement again.
+  void announce(uint64_t request, std::span<const KeyId> keys, TimeNs when, TimeNs now);
+  /// The request runs: its announcement, if there is one, is kept; its keys are due now.
+  void begin(uint64_t request, std::span<const KeyId> keys, TimeNs now);
+  /// Negative slack: no date, but within this request.
+  void hint(KeyId key, double probability, double slackSeconds, TimeNs now);
+  void onUse(KeyId key, TimeNs now);
+
+  /// The first of the key's claims that still stands.
+  std::optional<FirstUse> forecast(KeyId key, TimeNs now) const;
+  /// Expected begin of the next announced request.
+  std::optional<TimeNs> nextAnnounced() const;
+
+private:
+  struct Claim {
+    TimeNs when, expires;
+    double mass;
+    uint64_t announcement; ///< 0: none
+    schema::Provenance provenance;
+  };
+  struct Announcement {
+    uint64_t request;
+    TimeNs when, expires;
+    bool pending;
+  };
+
+  const Announcement *find(uint64_t id) const;
+  bool stands(const Claim &claim, TimeNs now) const;
+  void add(KeyId key, const Claim &claim, TimeNs now);
+  void expire(TimeNs now);
+
+  std::vector<std::vector<Claim>> claims; ///< by key; each by date
+  std::deque<Announcement> announcements; ///< in order of arrival
+  uint64_t firstId = 1;                   ///< of announcements.front()
+  double kept = 0, broken = 0;
+  double reliability = 0.98, reliabilityLower = 0.954;
+  double error = 0; ///< s, mean distance between announced and actual begin
+};
+
+} // namespace pgkp::rt::forecast
