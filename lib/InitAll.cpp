@@ -3,6 +3,7 @@
 
 #include "pgkp/InitAll.h"
 
+#include "pgkp/Codegen/Passes.h"
 #include "pgkp/Dialect/IR/PGKPDialect.h"
 #include "pgkp/Dialect/Transforms/BufferizableOpInterfaceImpl.h"
 
@@ -13,4 +14,4 @@ void pgkp::registerAllPGKPDialects(DialectRegistry &registry) {
   registerBufferizableOpInterfaceExternalModels(registry);
 }
 
-void pgkp::registerAllPGKPPasses() {}
+void pgkp::registerAllPGKPPasses() { registerPGKPCodegenPasses(); }
