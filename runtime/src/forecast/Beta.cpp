@@ -17,12 +17,14 @@ double betaLower(double a, double b) {
     return 0;
   if (!(b > 0))
     return 1;
-  // Below this the quantile is under 1e-50; the inversion would only lose its way.
+  // Below this the quantile is under 1e-50; the inversion would only lose its
+  // way.
   if (a < 0.02)
     return 0;
   const double mean = a / (a + b);
   const double result = boost::math::ibeta_inv(a, b, kLowerQuantile, Quiet());
-  return std::isfinite(result) ? std::clamp(result, 0.0, 1.0) : std::min(mean, 0.5 * mean);
+  return std::isfinite(result) ? std::clamp(result, 0.0, 1.0)
+                               : std::min(mean, 0.5 * mean);
 }
 
 } // namespace pgkp::rt::forecast

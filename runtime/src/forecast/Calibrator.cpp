@@ -9,8 +9,9 @@ namespace pgkp::rt::forecast {
 static constexpr double kSeconds = 10;
 
 static size_t binOf(double p) {
-  return std::min(static_cast<size_t>(std::clamp(p, 0.0, 1.0) * Calibrator::kBins),
-                  Calibrator::kBins - 1);
+  return std::min(
+      static_cast<size_t>(std::clamp(p, 0.0, 1.0) * Calibrator::kBins),
+      Calibrator::kBins - 1);
 }
 
 void Calibrator::watch(KeyId key, const FirstUse &use, TimeNs now) {
@@ -18,8 +19,8 @@ void Calibrator::watch(KeyId key, const FirstUse &use, TimeNs now) {
   if (watch.active || use.dated())
     return;
   const double p = use.cdf(kSeconds);
-  watch = {true, static_cast<uint8_t>(use.provenance), static_cast<uint8_t>(binOf(p)), p,
-           now + kHorizon};
+  watch = {true, static_cast<uint8_t>(use.provenance),
+           static_cast<uint8_t>(binOf(p)), p, now + kHorizon};
   closing.emplace_back(watch.until, key);
 }
 
@@ -57,13 +58,16 @@ void Calibrator::advance(TimeNs now) {
     std::array<Block, kBins> blocks;
     size_t count = 0;
     for (const Bin &bin : source) {
-      const double mean = bin.total > 0
-                              ? bin.forecast / bin.total
-                              : (static_cast<double>(&bin - source.data()) + 0.5) / kBins;
-      const double weight = bin.total + kPrior;
-      blocks[count++] = {bin.used + kPrior * mean, weight, 1};
-      while (count > 1 && blocks[count - 2].sum * blocks[count - 1].weight >
-                              blocks[count - 1].sum * blocks[count - 2].weight) {
+      const double mean =
+          bin.total > 0
+              ? bin.forecast / bin.total
+              : (static_cast<double>(&bin - source.data()) + 0.5) / kBins;
+      // An empty bin has no say, but goes along with its neighbours.
+      const double prior = bin.total > 0 ? kPrior : 1e-6;
+      blocks[count++] = {bin.used + prior * mean, bin.total + prior, 1};
+      while (count > 1 &&
+             blocks[count - 2].sum * blocks[count - 1].weight >
+                 blocks[count - 1].sum * blocks[count - 2].weight) {
         blocks[count - 2].sum += blocks[count - 1].sum;
         blocks[count - 2].weight += blocks[count - 1].weight;
         blocks[count - 2].bins += blocks[count - 1].bins;
@@ -74,8 +78,9 @@ void Calibrator::advance(TimeNs now) {
     for (size_t b = 0; b < count; ++b)
       for (size_t i = 0; i < blocks[b].bins; ++i, ++at) {
         Bin &bin = source[at];
-        const double mean = bin.total > 0 ? bin.forecast / bin.total
-                                          : (static_cast<double>(at) + 0.5) / kBins;
+        const double mean = bin.total > 0
+                                ? bin.forecast / bin.total
+                                : (static_cast<double>(at) + 0.5) / kBins;
         bin.shift = blocks[b].sum / blocks[b].weight - mean;
       }
   }
@@ -85,17 +90,20 @@ FirstUse Calibrator::correct(FirstUse use) const {
   if (use.dated() || use.mass <= 0)
     return use;
   const double raw = use.cdf(kSeconds);
-  const double shift = bins[static_cast<size_t>(use.provenance)][binOf(raw)].shift;
+  const double shift =
+      bins[static_cast<size_t>(use.provenance)][binOf(raw)].shift;
   const double p = std::clamp(raw + shift, 0.0, 1.0);
   if (p == raw)
     return use;
-  // The mass of the whole horizon stays unless it cannot hold the corrected value.
+  // The mass of the whole horizon stays unless it cannot hold the corrected
+  // value.
   const double share = use.lower / use.mass;
   if (p >= use.mass * (1 - 1e-6)) {
     use.mass = std::min(1.0, p / (1 - 1e-6));
     use.lower = use.mass * share;
   }
-  use.hazard = p > 0 ? -std::log1p(-std::min(p / use.mass, 1 - 1e-9)) / kSeconds : 0;
+  use.hazard =
+      p > 0 ? -std::log1p(-std::min(p / use.mass, 1 - 1e-9)) / kSeconds : 0;
   return use;
 }
 

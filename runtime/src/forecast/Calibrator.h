@@ -11,9 +11,10 @@
 
 namespace pgkp::rt::forecast {
 
-/// A histogram of forecasts of F(10 s) in 20 bins, one per provenance, with the share that
-/// came true, made monotone by pooling adjacent violators (algorithms.md section 1e). Only
-/// undated forecasts: dated ones carry their own record of kept promises. Thread-compatible.
+/// A histogram of forecasts of F(10 s) in 20 bins, one per provenance, with the
+/// share that came true, made monotone by pooling adjacent violators
+/// (algorithms.md section 1e). Only undated forecasts: dated ones carry their
+/// own record of kept promises. Thread-compatible.
 class Calibrator {
 public:
   static constexpr size_t kBins = 20;
@@ -21,7 +22,8 @@ public:
 
   explicit Calibrator(size_t numKeys) : open(numKeys) {}
 
-  /// Watches this forecast until the key is used or the horizon closes. One at a time per key.
+  /// Watches this forecast until the key is used or the horizon closes. One at
+  /// a time per key.
   void watch(KeyId key, const FirstUse &use, TimeNs now);
   bool watching(KeyId key) const { return open[key].active; }
   void onUse(KeyId key, TimeNs now);
@@ -32,7 +34,8 @@ public:
   FirstUse correct(FirstUse use) const;
 
 private:
-  static constexpr size_t kSources = static_cast<size_t>(schema::Provenance::MAX) + 1;
+  static constexpr size_t kSources =
+      static_cast<size_t>(schema::Provenance::MAX) + 1;
   /// Forecasts that the raw one weighs against what was counted.
   static constexpr double kPrior = 4;
   struct Watch {

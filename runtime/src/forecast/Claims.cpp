@@ -7,20 +7,23 @@
 
 namespace pgkp::rt::forecast {
 
-/// Announcements are kept unless experience says otherwise: Beta(49, 1), mean 0.98.
+/// Announcements are kept unless experience says otherwise: Beta(49, 1), mean
+/// 0.98.
 static constexpr double kTrust = 49, kDistrust = 1;
 /// A claim that is this overdue, or as late as it was early, is void.
 static constexpr TimeNs kGrace = 30 * kNsPerSecond;
 /// How long after its begin a request may still use a key for the first time.
 static constexpr TimeNs kRunning = 10 * kNsPerSecond;
-/// Uncertainty of a date: a tenth of the time until it (algorithms.md section 2b), or what
-/// the errors so far say.
+/// Uncertainty of a date: a tenth of the time until it (algorithms.md section
+/// 2b), or what the errors so far say.
 static constexpr double kSigmaShare = 0.1, kMinSigma = 1e-2;
-static constexpr double kUseHorizon = 600; ///< s over which announced uses make a rate
+static constexpr double kUseHorizon =
+    600; ///< s over which announced uses make a rate
 
 const Claims::Announcement *Claims::find(uint64_t id) const {
-  return id >= firstId && id - firstId < announcements.size() ? &announcements[id - firstId]
-                                                              : nullptr;
+  return id >= firstId && id - firstId < announcements.size()
+             ? &announcements[id - firstId]
+             : nullptr;
 }
 
 bool Claims::stands(const Claim &claim, TimeNs now) const {
@@ -38,7 +41,9 @@ void Claims::add(KeyId key, const Claim &claim, TimeNs now) {
                             [&](const Claim &c) { return stands(c, now); });
   list.erase(list.begin(), stale);
   list.insert(std::upper_bound(list.begin(), list.end(), claim,
-                               [](const Claim &a, const Claim &b) { return a.when < b.when; }),
+                               [](const Claim &a, const Claim &b) {
+                                 return a.when < b.when;
+                               }),
               claim);
 }
 
@@ -61,11 +66,13 @@ void Claims::expire(TimeNs now) {
   }
 }
 
-void Claims::announce(uint64_t request, std::span<const KeyId> keys, TimeNs when, TimeNs now) {
+void Claims::announce(uint64_t request, std::span<const KeyId> keys,
+                      TimeNs when, TimeNs now) {
   expire(now);
   const TimeNs lead = std::max<TimeNs>(0, when - now);
   const TimeNs grace = std::max(kGrace, lead);
-  const TimeNs expires = when > kForever - grace ? kForever : std::max(when, now) + grace;
+  const TimeNs expires =
+      when > kForever - grace ? kForever : std::max(when, now) + grace;
   announcements.push_back({request, when, expires, true});
   const uint64_t id = firstId + announcements.size() - 1;
   for (KeyId key : keys)
@@ -88,20 +95,23 @@ void Claims::begin(uint64_t request, std::span<const KeyId> keys, TimeNs now) {
   }
   expire(now);
   for (KeyId key : keys)
-    add(key, {now, now + kRunning, 1, 0, schema::Provenance::announcement}, now);
+    add(key, {now, now + kRunning, 1, 0, schema::Provenance::announcement},
+        now);
 }
 
-void Claims::hint(KeyId key, double probability, double slackSeconds, TimeNs now) {
+void Claims::hint(KeyId key, double probability, double slackSeconds,
+                  TimeNs now) {
   const double slack = slackSeconds >= 0 ? std::min(slackSeconds, 1e6) : 0;
   const TimeNs when = now + fromSeconds(slack);
   add(key,
-      {when, when + std::max(kRunning, fromSeconds(slack)), std::clamp(probability, 0.0, 1.0),
-       0, schema::Provenance::structure},
+      {when, when + std::max(kRunning, fromSeconds(slack)),
+       std::clamp(probability, 0.0, 1.0), 0, schema::Provenance::structure},
       now);
 }
 
 void Claims::onUse(KeyId key, TimeNs now) {
-  // What was claimed for this request has come true; other announced requests are to come.
+  // What was claimed for this request has come true; other announced requests
+  // are to come.
   std::erase_if(claims[key], [&](const Claim &claim) {
     return !stands(claim, now) || claim.announcement == 0;
   });
@@ -118,7 +128,8 @@ std::optional<FirstUse> Claims::forecast(KeyId key, TimeNs now) const {
     use.mass = announced ? reliability : it->mass;
     use.lower = announced ? reliabilityLower : it->mass;
     use.date = std::max(0.0, toSeconds(it->when - now));
-    use.sigma = std::max({kMinSigma, kSigmaShare * use.date, announced ? error : 0.0});
+    use.sigma =
+        std::max({kMinSigma, kSigmaShare * use.date, announced ? error : 0.0});
     use.useRate = use.mass * static_cast<double>(list.end() - it) / kUseHorizon;
     return use;
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-/// \file Dated forecasts that somebody made: announced and running requests, prepare hints.
+/// \file Dated forecasts that somebody made: announced and running requests,
+/// prepare hints.
 #pragma once
 
 #include "base/Clock.h"
@@ -12,16 +13,19 @@
 
 namespace pgkp::rt::forecast {
 
-/// Claims wait, in order of date, at the key they name. An announcement's claims live until
-/// its request begins or is long overdue; how many were kept is the trust in the next.
-/// Thread-compatible.
+/// Claims wait, in order of date, at the key they name. An announcement's
+/// claims live until its request begins or is long overdue; how many were kept
+/// is the trust in the next. Thread-compatible.
 class Claims {
 public:
   explicit Claims(size_t numKeys) : claims(numKeys) {}
 
-  /// `request`: a hash of entry and roots, by which `begin` finds the announcement again.
-  void announce(uint64_t request, std::span<const KeyId> keys, TimeNs when, TimeNs now);
-  /// The request runs: its announcement, if there is one, is kept; its keys are due now.
+  /// `request`: a hash of entry and roots, by which `begin` finds the
+  /// announcement again.
+  void announce(uint64_t request, std::span<const KeyId> keys, TimeNs when,
+                TimeNs now);
+  /// The request runs: its announcement, if there is one, is kept; its keys are
+  /// due now.
   void begin(uint64_t request, std::span<const KeyId> keys, TimeNs now);
   /// Negative slack: no date, but within this request.
   void hint(KeyId key, double probability, double slackSeconds, TimeNs now);

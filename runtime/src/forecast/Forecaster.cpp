@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Asks the estimators and picks: a standing claim, else history for keys in use, else for keys
-// never used the surest of profile, neighbours and structure.
+// Asks the estimators and picks: a standing claim, else history for keys in
+// use, else for keys never used the surest of profile, neighbours and
+// structure.
 #include "forecast/Forecaster.h"
 #include "forecast/Calibrator.h"
 #include "forecast/Claims.h"
@@ -29,7 +30,8 @@ public:
       : module(std::move(m)), options(options), hazard(module->keys().size()),
         claims(module->keys().size()), roots(*module), structure(*module),
         profile(*module, options.profile ? recorded : nullptr),
-        calibrator(module->keys().size()), tracked(module->keys().size()), swept(now) {
+        calibrator(module->keys().size()), tracked(module->keys().size()),
+        swept(now) {
     for (KeyId key : profile.keys())
       track(key);
     if (options.structure) {
@@ -43,7 +45,8 @@ public:
     }
   }
 
-  void onRequest(uint32_t entry, std::span<const int64_t> values, TimeNs now) override {
+  void onRequest(uint32_t entry, std::span<const int64_t> values,
+                 TimeNs now) override {
     if (!expand(entry, values))
       return;
     sweep(now);
@@ -66,7 +69,8 @@ public:
     trackExpansion();
   }
 
-  void onPrepareHint(KeyId key, double probability, double slack, TimeNs now) override {
+  void onPrepareHint(KeyId key, double probability, double slack,
+                     TimeNs now) override {
     if (key >= tracked.size() || !(probability > 0))
       return;
     claims.hint(key, probability, slack, now);
@@ -94,7 +98,8 @@ public:
   void onTick(TimeNs now) override { sweep(now); }
 
   FirstUse forecast(KeyId key, TimeNs now) const override {
-    return key < tracked.size() ? calibrator.correct(raw(key, now)) : FirstUse{};
+    return key < tracked.size() ? calibrator.correct(raw(key, now))
+                                : FirstUse{};
   }
 
   KeyId nextKey(double *probability, uint32_t stream) const override {
@@ -160,7 +165,9 @@ private:
     FirstUse use = *claim;
     use.useRate = std::max({use.useRate, best.useRate, profile.useRate(key)});
     // A weak hint does not silence a strong forecast.
-    return use.mass >= best.mass || use.cdf(use.date) >= best.cdf(use.date) ? use : best;
+    return use.mass >= best.mass || use.cdf(use.date) >= best.cdf(use.date)
+               ? use
+               : best;
   }
 
   void sweep(TimeNs now) {
@@ -194,7 +201,8 @@ private:
 
 std::unique_ptr<Forecaster> makeForecaster(std::shared_ptr<const Module> module,
                                            const schema::ProfileT *profile,
-                                           ForecasterOptions options, TimeNs now) {
+                                           ForecasterOptions options,
+                                           TimeNs now) {
   return std::make_unique<Mixed>(std::move(module), profile, options, now);
 }
 

@@ -13,33 +13,34 @@
 
 namespace pgkp::rt {
 
-/// Feeds on what happens, answers what will. Deterministic. Thread-compatible: the engine's
-/// planning thread owns it. Keys are the module's.
+/// Feeds on what happens, answers what will. Deterministic. Thread-compatible:
+/// the engine's planning thread owns it. Keys are the module's.
 class Forecaster {
 public:
   virtual ~Forecaster() = default;
 
   /// A request began with these roots.
-  virtual void onRequest(uint32_t entry, std::span<const int64_t> roots, TimeNs now) = 0;
+  virtual void onRequest(uint32_t entry, std::span<const int64_t> roots,
+                         TimeNs now) = 0;
   /// An announcement: it will begin at about `when`.
-  virtual void onAnnounce(uint32_t entry, std::span<const int64_t> roots, TimeNs when,
-                          TimeNs now) = 0;
+  virtual void onAnnounce(uint32_t entry, std::span<const int64_t> roots,
+                          TimeNs when, TimeNs now) = 0;
   /// The compiler half's hint for one key.
   virtual void onPrepareHint(KeyId key, double probability, double slackSeconds,
                              TimeNs now) = 0;
   /// A dispatch of the key, in the stream's order.
   virtual void onUse(KeyId key, TimeNs now, uint32_t stream = 0) = 0;
-  /// Time has passed: once before each round of forecasts. Forecasts whose horizon has closed
-  /// without a use are learnt from here.
+  /// Time has passed: once before each round of forecasts. Forecasts whose
+  /// horizon has closed without a use are learnt from here.
   virtual void onTick(TimeNs now) = 0;
 
   /// The forecast of one key.
   virtual FirstUse forecast(KeyId key, TimeNs now) const = 0;
-  /// The key of the stream's next dispatch, kNoKey: no prediction; with the probability it
-  /// gives it (may be null).
+  /// The key of the stream's next dispatch, kNoKey: no prediction; with the
+  /// probability it gives it (may be null).
   virtual KeyId nextKey(double *probability, uint32_t stream = 0) const = 0;
-  /// Every key that may have a forecast above nothing, each once, generic ones left out:
-  /// there is nothing to prepare for them.
+  /// Every key that may have a forecast above nothing, each once, generic ones
+  /// left out: there is nothing to prepare for them.
   virtual void keys(std::vector<KeyId> &out) const = 0;
 };
 
@@ -49,20 +50,24 @@ struct ForecasterOptions {
   bool history = true;
 };
 
-/// Time-to-use hazard, recorded profile, announcements and hints, neighbours of requested
-/// roots and the structural prior, each in a file of its own, calibrated.
-/// `profile` may be null; it is copied. A profile of another module gives no forecasts.
+/// Time-to-use hazard, recorded profile, announcements and hints, neighbours of
+/// requested roots and the structural prior, each in a file of its own,
+/// calibrated. `profile` may be null; it is copied. A profile of another module
+/// gives no forecasts.
 std::unique_ptr<Forecaster> makeForecaster(std::shared_ptr<const Module> module,
                                            const schema::ProfileT *profile,
-                                           ForecasterOptions options, TimeNs now);
+                                           ForecasterOptions options,
+                                           TimeNs now);
 
-/// Future known: exact dated forecasts from a recorded list of (time since start, key). Where
-/// the run is ahead of or behind the recording, its last use tells by how much.
+/// Future known: exact dated forecasts from a recorded list of (time since
+/// start, key). Where the run is ahead of or behind the recording, its last use
+/// tells by how much.
 struct FutureUse {
   TimeNs at;
   KeyId key;
 };
 std::unique_ptr<Forecaster> makeOracle(std::shared_ptr<const Module> module,
-                                       std::vector<FutureUse> future, TimeNs start);
+                                       std::vector<FutureUse> future,
+                                       TimeNs start);
 
 } // namespace pgkp::rt

@@ -7,30 +7,36 @@
 
 namespace pgkp::rt::forecast {
 
-static constexpr double kDecay = 60;                  ///< tau, s
-static constexpr double kPriorAlpha = 0.5, kPriorBeta = 10; ///< Gamma-Poisson, s
+static constexpr double kDecay = 60; ///< tau, s
+static constexpr double kPriorAlpha = 0.5,
+                        kPriorBeta = 10; ///< Gamma-Poisson, s
 /// Key-seconds that the key's own forecast weighs against a cell.
 static constexpr double kPriorWeight = 2;
 
 size_t Hazard::ageBin(double age) {
-  return std::min<size_t>(kAges - 1, static_cast<size_t>(std::log2(1 + 4 * age)));
+  return std::min<size_t>(kAges - 1,
+                          static_cast<size_t>(std::log2(1 + 4 * age)));
 }
 
 double Hazard::ageBinEnd(size_t bin) {
-  return bin + 1 == kAges ? HUGE_VAL : (std::ldexp(1.0, static_cast<int>(bin) + 1) - 1) / 4;
+  return bin + 1 == kAges
+             ? HUGE_VAL
+             : (std::ldexp(1.0, static_cast<int>(bin) + 1) - 1) / 4;
 }
 
 const Hazard::Cell &Hazard::cellAt(double age, double count) const {
-  const auto column =
-      std::min<size_t>(kCounts - 1, static_cast<size_t>(2 * std::log2(1 + count)));
+  const auto column = std::min<size_t>(
+      kCounts - 1, static_cast<size_t>(2 * std::log2(1 + count)));
   return cells[ageBin(age) * kCounts + column];
 }
 
-void Hazard::count(const Key &key, size_t horizon, double from, double to, bool used) {
+void Hazard::count(const Key &key, size_t horizon, double from, double to,
+                   bool used) {
   for (size_t bin = ageBin(from); from < to; ++bin) {
     const double end = std::min(to, ageBinEnd(bin));
     const double middle = (from + end) / 2;
-    auto &cell = const_cast<Cell &>(cellAt(middle, key.count * std::exp(-middle / kDecay)));
+    auto &cell = const_cast<Cell &>(
+        cellAt(middle, key.count * std::exp(-middle / kDecay)));
     cell.seen[horizon] += end - from;
     if (used)
       cell.used[horizon] += end - from;
@@ -76,23 +82,27 @@ void Hazard::advance(TimeNs now) {
     if (!cell.changed)
       continue;
     cell.changed = false;
-    // Overlapping windows are one observation per horizon's length, not one per second.
+    // Overlapping windows are one observation per horizon's length, not one per
+    // second.
     constexpr size_t longest = kHorizons - 1;
     const double used = cell.used[longest] / horizons[longest];
-    const double unused = (cell.seen[longest] - cell.used[longest]) / horizons[longest];
+    const double unused =
+        (cell.seen[longest] - cell.used[longest]) / horizons[longest];
     const double a = used + 1, b = unused + 1;
     cell.lowerShare = betaLower(a, b) / (a / (a + b));
   }
 }
 
-double Hazard::gammaPoisson(const Key &key, double age, TimeNs now, double horizon) const {
+double Hazard::gammaPoisson(const Key &key, double age, TimeNs now,
+                            double horizon) const {
   const double watched = toSeconds(now - key.first);
   const double alpha = kPriorAlpha + key.count * std::exp(-age / kDecay);
   const double beta = kPriorBeta + kDecay * -std::expm1(-watched / kDecay);
   return 1 - std::pow(beta / (beta + horizon), alpha);
 }
 
-std::array<double, Hazard::kHorizons> Hazard::probabilities(KeyId id, TimeNs now) const {
+std::array<double, Hazard::kHorizons> Hazard::probabilities(KeyId id,
+                                                            TimeNs now) const {
   const Key &key = keys[id];
   const double age = std::max(0.0, toSeconds(now - key.last));
   const Cell &cell = cellAt(age, key.count * std::exp(-age / kDecay));
@@ -114,10 +124,12 @@ FirstUse Hazard::forecast(KeyId id, TimeNs now) const {
   FirstUse use;
   use.provenance = schema::Provenance::history;
   use.mass = p[kHorizons - 1];
-  // F(10 s) = p[1] fixes the rate; the cap keeps it finite where both are the same.
+  // F(10 s) = p[1] fixes the rate; the cap keeps it finite where both are the
+  // same.
   const double share = use.mass > 0 ? std::min(p[1] / use.mass, 1 - 1e-9) : 0;
   use.hazard = -std::log1p(-share) / horizons[1];
-  use.lower = use.mass * cellAt(age, key.count * std::exp(-age / kDecay)).lowerShare;
+  use.lower =
+      use.mass * cellAt(age, key.count * std::exp(-age / kDecay)).lowerShare;
   const double watched = std::max(1.0, toSeconds(now - key.first));
   const double recent = key.count * std::exp(-age / kDecay) /
                         (kDecay * -std::expm1(-watched / kDecay));

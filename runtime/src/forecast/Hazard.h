@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-/// \file Time to the next use of a key that has been used: pooled age x frequency table.
+/// \file Time to the next use of a key that has been used: pooled age x
+/// frequency table.
 #pragma once
 
 #include "base/Clock.h"
@@ -11,16 +12,18 @@
 
 namespace pgkp::rt::forecast {
 
-/// algorithms.md section 1b. A cell is (time since the last use, decayed count of uses); it
-/// counts, over all keys, in how much of the time spent in it a use followed within 1, 10, 60
-/// and 600 s. Time is counted whole, not sampled at ticks: a gap between two uses crosses
-/// each age once, and which part of it lies within a horizon of the gap's end is known
-/// exactly. Cells with little behind them lean on the decayed Gamma-Poisson forecast of the
-/// key itself. Thread-compatible.
+/// algorithms.md section 1b. A cell is (time since the last use, decayed count
+/// of uses); it counts, over all keys, in how much of the time spent in it a
+/// use followed within 1, 10, 60 and 600 s. Time is counted whole, not sampled
+/// at ticks: a gap between two uses crosses each age once, and which part of it
+/// lies within a horizon of the gap's end is known exactly. Cells with little
+/// behind them lean on the decayed Gamma-Poisson forecast of the key itself.
+/// Thread-compatible.
 class Hazard {
 public:
   static constexpr size_t kAges = 11, kCounts = 9, kHorizons = 4;
-  static constexpr std::array<double, kHorizons> horizons = {1, 10, 60, 600}; ///< s
+  static constexpr std::array<double, kHorizons> horizons = {1, 10, 60,
+                                                             600}; ///< s
 
   explicit Hazard(size_t numKeys) : keys(numKeys), cells(kAges * kCounts) {}
 
@@ -31,7 +34,8 @@ public:
   bool seen(KeyId key) const { return keys[key].sightings > 0; }
   /// P(next use within horizons[i]), ascending.
   std::array<double, kHorizons> probabilities(KeyId key, TimeNs now) const;
-  /// Mass is that of the longest horizon, the rate fits the one of 10 s. Seen keys only.
+  /// Mass is that of the longest horizon, the rate fits the one of 10 s. Seen
+  /// keys only.
   FirstUse forecast(KeyId key, TimeNs now) const;
 
 private:
@@ -39,11 +43,13 @@ private:
     TimeNs first = 0, last = 0;
     double count = 0; ///< decayed, at `last`
     double sightings = 0;
-    std::array<float, kHorizons> counted{}; ///< ages of the open gap already counted, s
+    std::array<float, kHorizons>
+        counted{}; ///< ages of the open gap already counted, s
   };
   struct Cell {
     std::array<double, kHorizons> used{}, seen{}; ///< s
-    double lowerShare = 0.5; ///< lower bound of the longest horizon's, over its mean
+    double lowerShare =
+        0.5; ///< lower bound of the longest horizon's, over its mean
     bool changed = true;
   };
 
@@ -52,7 +58,8 @@ private:
   const Cell &cellAt(double age, double count) const;
   /// Counts ages [from, to) of a gap for one horizon.
   void count(const Key &key, size_t horizon, double from, double to, bool used);
-  double gammaPoisson(const Key &key, double age, TimeNs now, double horizon) const;
+  double gammaPoisson(const Key &key, double age, TimeNs now,
+                      double horizon) const;
 
   std::vector<Key> keys;
   std::vector<KeyId> seenKeys;

@@ -5,7 +5,8 @@
 
 namespace pgkp::rt::forecast {
 
-static constexpr std::array<uint32_t, NextKey::kTables> kLengths = {1, 2, 4, 8, 16, 32};
+static constexpr std::array<uint32_t, NextKey::kTables> kLengths = {1, 2,  4,
+                                                                    8, 16, 32};
 static constexpr uint64_t kBase = 0x9e3779b97f4a7c15; // odd
 
 /// MurmurHash3's finalizer: the rolling hash's low bits alone are weak.
@@ -45,9 +46,11 @@ void NextKey::learn(KeyId key) {
     counter.right += right;
   }
   if (prediction.table >= 0) {
-    Entry &entry = tables->tagged[prediction.table][prediction.index[prediction.table]];
+    Entry &entry =
+        tables->tagged[prediction.table][prediction.index[prediction.table]];
     if (right) {
-      entry.confidence = std::min<uint8_t>(kMaxConfidence, entry.confidence + 1);
+      entry.confidence =
+          std::min<uint8_t>(kMaxConfidence, entry.confidence + 1);
       entry.useful = std::min<uint8_t>(kMaxUseful, entry.useful + 1);
     } else {
       if (entry.confidence > 1) {
@@ -104,7 +107,8 @@ void NextKey::predict() {
 double NextKey::probability() const {
   if (prediction.key == kNoKey)
     return 0;
-  const Counter &counter = counters[prediction.table + 1][prediction.confidence];
+  const Counter &counter =
+      counters[prediction.table + 1][prediction.confidence];
   return (counter.right + 1.0) / (counter.seen + 2.0);
 }
 

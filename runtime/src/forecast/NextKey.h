@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-/// \file The key of a stream's next dispatch: tagged tables over geometric histories.
+/// \file The key of a stream's next dispatch: tagged tables over geometric
+/// histories.
 #pragma once
 
 #include "schema/FirstUse.h"
@@ -10,10 +11,11 @@
 
 namespace pgkp::rt::forecast {
 
-/// ITTAGE (Seznec and Michaud, JILP 8, 2006) with the sizes of algorithms.md section 1a: six
-/// tables over the last 1, 2, 4, 8, 16 and 32 keys, each entry with a tag, a confidence and a
-/// usefulness, and below them the last successor of the last key. `observe` allocates
-/// nothing. Thread-compatible; one per stream, under 256 KiB.
+/// ITTAGE (Seznec and Michaud, JILP 8, 2006) with the sizes of algorithms.md
+/// section 1a: six tables over the last 1, 2, 4, 8, 16 and 32 keys, each entry
+/// with a tag, a confidence and a usefulness, and below them the last successor
+/// of the last key. `observe` allocates nothing. Thread-compatible; one per
+/// stream, under 256 KiB.
 class NextKey {
 public:
   static constexpr size_t kTables = 6, kEntries = 4096;
@@ -23,8 +25,8 @@ public:
   /// The next dispatch was `key`: learns from it and predicts the one after.
   void observe(KeyId key);
 
-  /// kNoKey before there is anything to go by. The probability is the share of right ones
-  /// among predictions made with the same table and confidence.
+  /// kNoKey before there is anything to go by. The probability is the share of
+  /// right ones among predictions made with the same table and confidence.
   KeyId predicted() const { return prediction.key; }
   double probability() const;
 

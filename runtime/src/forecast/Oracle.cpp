@@ -10,12 +10,15 @@ constexpr double kHorizon = 600; ///< s over which known uses make a rate
 
 class Oracle final : public Forecaster {
 public:
-  Oracle(std::shared_ptr<const Module> m, std::vector<FutureUse> uses, TimeNs start)
+  Oracle(std::shared_ptr<const Module> m, std::vector<FutureUse> uses,
+         TimeNs start)
       : module(std::move(m)), future(std::move(uses)), start(start),
         dates(module->keys().size()), next(module->keys().size()) {
-    std::erase_if(future, [&](const FutureUse &use) { return use.key >= dates.size(); });
-    std::stable_sort(future.begin(), future.end(),
-                     [](const FutureUse &a, const FutureUse &b) { return a.at < b.at; });
+    std::erase_if(
+        future, [&](const FutureUse &use) { return use.key >= dates.size(); });
+    std::stable_sort(
+        future.begin(), future.end(),
+        [](const FutureUse &a, const FutureUse &b) { return a.at < b.at; });
     for (const FutureUse &use : future) {
       if (dates[use.key].empty() && !module->isGeneric(use.key))
         list.push_back(use.key);
@@ -24,7 +27,8 @@ public:
   }
 
   void onRequest(uint32_t, std::span<const int64_t>, TimeNs) override {}
-  void onAnnounce(uint32_t, std::span<const int64_t>, TimeNs, TimeNs) override {}
+  void onAnnounce(uint32_t, std::span<const int64_t>, TimeNs, TimeNs) override {
+  }
   void onPrepareHint(KeyId, double, double, TimeNs) override {}
   void onTick(TimeNs) override {}
 
@@ -47,9 +51,11 @@ public:
     use.date = std::max(0.0, toSeconds(first));
     use.provenance = schema::Provenance::user;
     // Uses after the first within the horizon, as a rate from the first on.
-    const auto end = std::upper_bound(at.begin() + static_cast<ptrdiff_t>(next[key]), at.end(),
-                                      fromSeconds(kHorizon) - offset);
-    const auto uses = static_cast<double>(end - at.begin()) - static_cast<double>(next[key]);
+    const auto end =
+        std::upper_bound(at.begin() + static_cast<ptrdiff_t>(next[key]),
+                         at.end(), fromSeconds(kHorizon) - offset);
+    const auto uses =
+        static_cast<double>(end - at.begin()) - static_cast<double>(next[key]);
     use.useRate = std::max(0.0, uses - 1) / std::max(1e-3, kHorizon - use.date);
     return use;
   }
@@ -78,7 +84,8 @@ private:
 } // namespace
 
 std::unique_ptr<Forecaster> makeOracle(std::shared_ptr<const Module> module,
-                                       std::vector<FutureUse> future, TimeNs start) {
+                                       std::vector<FutureUse> future,
+                                       TimeNs start) {
   return std::make_unique<Oracle>(std::move(module), std::move(future), start);
 }
 

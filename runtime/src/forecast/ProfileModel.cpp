@@ -13,16 +13,21 @@ namespace pgkp::rt::forecast {
 static constexpr double kSpread = 0.3, kMinSigma = 0.05;
 /// How far ahead the first request is when nobody knows, s.
 static constexpr double kUnknownStart = 10;
-/// A key that did not come when it should have: the longest mean wait assumed from then on, s.
+/// A key that did not come when it should have: the longest mean wait assumed
+/// from then on, s.
 static constexpr double kOverdueWait = 60;
 /// Sigmas after its date from which on a key is overdue.
 static constexpr double kOverdue = 2;
 
-static double finiteOr0(double x) { return std::isfinite(x) ? std::max(x, 0.0) : 0; }
+static double finiteOr0(double x) {
+  return std::isfinite(x) ? std::max(x, 0.0) : 0;
+}
 
-ProfileModel::ProfileModel(const Module &module, const schema::ProfileT *profile)
+ProfileModel::ProfileModel(const Module &module,
+                           const schema::ProfileT *profile)
     : rows(module.keys().size()) {
-  if (!profile || !profile->module_hash || toDigest(*profile->module_hash) != module.hash())
+  if (!profile || !profile->module_hash ||
+      toDigest(*profile->module_hash) != module.hash())
     return;
   matches = true;
   boost::unordered_flat_map<Digest, KeyId, DigestHash> byDigest;
@@ -32,18 +37,20 @@ ProfileModel::ProfileModel(const Module &module, const schema::ProfileT *profile
   for (const auto &entry : profile->keys) {
     if (!entry || !entry->kernel_hash)
       continue;
-    auto it = byDigest.find(keyDigest(toDigest(*entry->kernel_hash), entry->facts));
+    auto it =
+        byDigest.find(keyDigest(toDigest(*entry->kernel_hash), entry->facts));
     if (it == byDigest.end() || rows[it->second].known)
       continue;
     const double used = std::min(finiteOr0(entry->runs_used), runs);
     const double a = used + 1, b = runs - used + 1;
-    rows[it->second] = {true, a / (a + b), betaLower(a, b), finiteOr0(entry->first_use_s),
-                        finiteOr0(entry->rate)};
+    rows[it->second] = {true, a / (a + b), betaLower(a, b),
+                        finiteOr0(entry->first_use_s), finiteOr0(entry->rate)};
     order.push_back(it->second);
   }
 }
 
-std::optional<FirstUse> ProfileModel::forecast(KeyId key, std::optional<TimeNs> begun,
+std::optional<FirstUse> ProfileModel::forecast(KeyId key,
+                                               std::optional<TimeNs> begun,
                                                TimeNs now) const {
   const Row &row = rows[key];
   if (!row.known)
@@ -58,17 +65,20 @@ std::optional<FirstUse> ProfileModel::forecast(KeyId key, std::optional<TimeNs> 
     use.lower = row.lower;
     return use;
   }
-  const double elapsed = toSeconds(now - *begun); // negative before an announced begin
+  const double elapsed =
+      toSeconds(now - *begun); // negative before an announced begin
   const double sigma = std::max(kSpread * row.firstUse, kMinSigma);
   const double z = (elapsed - row.firstUse) / sigma;
   // Bayes on "not used so far".
   const double past = z > 8 ? 1.0 : 0.5 * std::erfc(-z / std::sqrt(2.0));
-  const double overdue = std::max(0.0, elapsed - row.firstUse - kOverdue * sigma);
+  const double overdue =
+      std::max(0.0, elapsed - row.firstUse - kOverdue * sigma);
   double unused = 1 - past;
   if (z > kOverdue) {
     // The date has passed for good; what is left waits exponentially.
     const double wait = std::min(kOverdueWait, std::max(row.firstUse, 1.0));
-    unused = 0.5 * std::erfc(kOverdue / std::sqrt(2.0)) * std::exp(-overdue / wait);
+    unused =
+        0.5 * std::erfc(kOverdue / std::sqrt(2.0)) * std::exp(-overdue / wait);
     use.hazard = 1 / wait;
   } else {
     use.date = std::max(0.0, row.firstUse - elapsed);

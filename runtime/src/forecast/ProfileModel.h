@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-/// \file What earlier runs say: P(used) = (u + 1) / (n + 2), at about the time it was then.
+/// \file What earlier runs say: P(used) = (u + 1) / (n + 2), at about the time
+/// it was then.
 #pragma once
 
 #include "base/Clock.h"
@@ -20,11 +21,13 @@ public:
   bool usable() const { return matches; }
   /// Keys in the profile, in its order (that of first use).
   const std::vector<KeyId> &keys() const { return order; }
-  /// For a key that this run has not used. `begun`: when the first request began or is
-  /// expected to; nothing: unknown, it may be any moment.
-  std::optional<FirstUse> forecast(KeyId key, std::optional<TimeNs> begun, TimeNs now) const;
-  /// By how much the profile lowers another source's probability of a key that its runs did
-  /// not use: 2 / (n + 2); 1 for a key it knows and without a profile.
+  /// For a key that this run has not used. `begun`: when the first request
+  /// began or is expected to; nothing: unknown, it may be any moment.
+  std::optional<FirstUse> forecast(KeyId key, std::optional<TimeNs> begun,
+                                   TimeNs now) const;
+  /// By how much the profile lowers another source's probability of a key that
+  /// its runs did not use: 2 / (n + 2); 1 for a key it knows and without a
+  /// profile.
   double absentShare(KeyId key) const {
     return rows[key].known ? 1 : 2 / (runs + 2);
   }
@@ -39,7 +42,7 @@ private:
     double rate = 0;     ///< uses per second
   };
   bool matches = false;
-  double runs = 0; ///< aged number of them
+  double runs = 0;       ///< aged number of them
   std::vector<Row> rows; ///< by key
   std::vector<KeyId> order;
 };

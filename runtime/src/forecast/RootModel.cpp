@@ -8,7 +8,8 @@
 namespace pgkp::rt::forecast {
 
 static constexpr double kDecay = 60; ///< s, of the request rate
-/// Root vectors remembered; beyond that every new one counts as novel and teaches nothing.
+/// Root vectors remembered; beyond that every new one counts as novel and
+/// teaches nothing.
 static constexpr size_t kMaxVectors = 16384;
 static constexpr double kHorizon = 600; ///< s
 /// The estimate rests on analogy alone: its lower bound is this share of it.
@@ -23,7 +24,8 @@ uint64_t requestHash(uint32_t entry, std::span<const int64_t> roots) {
   return hash;
 }
 
-void RootModel::onRequest(uint32_t entry, std::span<const int64_t> roots, TimeNs now) {
+void RootModel::onRequest(uint32_t entry, std::span<const int64_t> roots,
+                          TimeNs now) {
   if (requests == 0)
     first = now;
   else
@@ -39,7 +41,8 @@ void RootModel::addRecorded(uint32_t entry, std::span<const int64_t> roots) {
 }
 
 void RootModel::learn(uint32_t entry, std::span<const int64_t> roots) {
-  if (entry >= module.entries().size() || module.entries()[entry].roots.size() != roots.size())
+  if (entry >= module.entries().size() ||
+      module.entries()[entry].roots.size() != roots.size())
     return;
   const uint64_t hash = requestHash(entry, roots);
   if (auto it = seen.find(hash); it != seen.end()) {
@@ -112,7 +115,8 @@ FirstUse RootModel::forecast(KeyId key, TimeNs now) const {
   if (use.hazard <= 0)
     return use;
   use.mass = -std::expm1(-use.hazard * kHorizon);
-  // Within the horizon the hazard goes on; `mass` is what the horizon holds of it.
+  // Within the horizon the hazard goes on; `mass` is what the horizon holds of
+  // it.
   use.lower = use.mass * kLowerShare;
   use.useRate = use.hazard;
   return use;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-/// \file Keys that requests like those seen would use: neighbours of root vectors.
+/// \file Keys that requests like those seen would use: neighbours of root
+/// vectors.
 #pragma once
 
 #include "base/Clock.h"
@@ -14,13 +15,15 @@ namespace pgkp::rt::forecast {
 /// Hash of an entry and its roots.
 uint64_t requestHash(uint32_t entry, std::span<const int64_t> roots);
 
-/// algorithms.md section 2a, over vectors: each new root vector gives its weight to vectors
-/// near it (one root moved at a time: by one, to the next multiple of 16, by octaves, to 1,
-/// with weight 4^-distance); the manifest expands them to keys. How often a request has a
-/// vector never seen before is the Good-Turing estimate. Thread-compatible.
+/// algorithms.md section 2a, over vectors: each new root vector gives its
+/// weight to vectors near it (one root moved at a time: by one, to the next
+/// multiple of 16, by octaves, to 1, with weight 4^-distance); the manifest
+/// expands them to keys. How often a request has a vector never seen before is
+/// the Good-Turing estimate. Thread-compatible.
 class RootModel {
 public:
-  explicit RootModel(const Module &module) : module(module), support(module.keys().size()) {}
+  explicit RootModel(const Module &module)
+      : module(module), support(module.keys().size()) {}
 
   void onRequest(uint32_t entry, std::span<const int64_t> roots, TimeNs now);
   /// Requests of earlier runs shape the neighbourhood, not the request rate.
@@ -28,7 +31,8 @@ public:
 
   /// Keys with support, in the order in which they got it.
   const std::vector<KeyId> &keys() const { return supported; }
-  /// For a key that has not been used: novelty x support x request rate as a hazard.
+  /// For a key that has not been used: novelty x support x request rate as a
+  /// hazard.
   FirstUse forecast(KeyId key, TimeNs now) const;
 
 private:

@@ -6,8 +6,10 @@
 
 namespace pgkp::rt::forecast {
 
-static constexpr double kMeanWait = 60; ///< s: half of first uses come within the first minute
-static constexpr double kEvidence = 2;  ///< what the manifest's word counts for, in runs
+static constexpr double kMeanWait =
+    60; ///< s: half of first uses come within the first minute
+static constexpr double kEvidence =
+    2; ///< what the manifest's word counts for, in runs
 static constexpr double kUseRate = 0.1; ///< uses per second once used
 
 Structure::Structure(const Module &module) : rows(module.keys().size()) {
@@ -17,20 +19,23 @@ Structure::Structure(const Module &module) : rows(module.keys().size()) {
       if (!(p > 0))
         continue;
       const auto key = static_cast<KeyId>(kernel.firstKey + i);
-      rows[key] = {static_cast<float>(p),
-                   static_cast<float>(betaLower(kEvidence * p, kEvidence * (1 - p)))};
+      rows[key] = {
+          static_cast<float>(p),
+          static_cast<float>(betaLower(kEvidence * p, kEvidence * (1 - p)))};
       order.push_back(key);
     }
 }
 
-std::optional<FirstUse> Structure::forecast(KeyId key, std::optional<TimeNs> begun,
-                                            TimeNs now) const {
+std::optional<FirstUse>
+Structure::forecast(KeyId key, std::optional<TimeNs> begun, TimeNs now) const {
   const Row &row = rows[key];
   if (row.mass == 0)
     return std::nullopt;
   const double waited = begun ? std::max(0.0, toSeconds(now - *begun)) : 0;
   const double unused = std::exp(-waited / kMeanWait);
-  auto posterior = [unused](double p) { return p * unused / (1 - p + p * unused); };
+  auto posterior = [unused](double p) {
+    return p * unused / (1 - p + p * unused);
+  };
   FirstUse use;
   use.provenance = schema::Provenance::structure;
   // A class that is certain is certain only to come, not to have come yet.

@@ -10,15 +10,18 @@
 
 namespace pgkp::rt::forecast {
 
-/// algorithms.md section 1c. The manifest gives P(a process uses the class); the time to it is
-/// exponential, and every second without a use speaks against it. Thread-compatible.
+/// algorithms.md section 1c. The manifest gives P(a process uses the class);
+/// the time to it is exponential, and every second without a use speaks against
+/// it. Thread-compatible.
 class Structure {
 public:
   explicit Structure(const Module &module);
 
   const std::vector<KeyId> &keys() const { return order; }
-  /// For a key that has not been used. `begun`: first request; nothing: none yet.
-  std::optional<FirstUse> forecast(KeyId key, std::optional<TimeNs> begun, TimeNs now) const;
+  /// For a key that has not been used. `begun`: first request; nothing: none
+  /// yet.
+  std::optional<FirstUse> forecast(KeyId key, std::optional<TimeNs> begun,
+                                   TimeNs now) const;
 
 private:
   struct Row {

@@ -12,7 +12,8 @@ namespace {
 TEST(History, FirstInFirstOut) {
   History history(4);
   for (KeyId key = 0; key < 3; ++key)
-    EXPECT_TRUE(history.push({.key = key, .stream = 7, .entry = 2, .number = key, .at = 100}));
+    EXPECT_TRUE(history.push(
+        {.key = key, .stream = 7, .entry = 2, .number = key, .at = 100}));
   std::vector<Use> seen;
   EXPECT_EQ(history.drain([&](const Use &use) { seen.push_back(use); }), 3u);
   ASSERT_EQ(seen.size(), 3u);
