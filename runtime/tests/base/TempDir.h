@@ -2,8 +2,11 @@
 /// \file A directory that lives as long as a test.
 #pragma once
 
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <span>
 #include <string>
 
 namespace pgkp::rt {
@@ -28,5 +31,12 @@ public:
   }
   std::string path;
 };
+
+/// Without the syncs that writeFileAtomically pays for: tests write thousands of files.
+inline void overwrite(const std::string &path, std::span<const uint8_t> bytes) {
+  std::ofstream(path, std::ios::binary)
+      .write(reinterpret_cast<const char *>(bytes.data()),
+             static_cast<std::streamsize>(bytes.size()));
+}
 
 } // namespace pgkp::rt

@@ -169,8 +169,7 @@ TEST(Profile, BitFlipsInsideTheEnvelopeNeverCrash) {
   for (size_t bit = 0; bit < 8 * good.size(); bit += 3) {
     std::vector<uint8_t> bad = good;
     bad[bit / 8] ^= static_cast<uint8_t>(1 << bit % 8);
-    std::vector<uint8_t> file = seal(FileKind::profile, bad);
-    ASSERT_TRUE(writeFileAtomically(dir / "p", file));
+    overwrite(dir / "p", seal(FileKind::profile, bad));
     if (auto profile = loadProfile(dir / "p"))
       (void)mergeProfiles(*profile, one);
   }

@@ -104,7 +104,7 @@ TEST_F(StoreTest, EveryDamagedByteIsFoundAndPutAside) {
   for (size_t i = 0; i < good.size(); ++i) {
     std::vector<uint8_t> bad = good;
     bad[i] ^= static_cast<uint8_t>(1 + i % 255);
-    ASSERT_TRUE(writeFileAtomically(record, bad));
+    overwrite(record, bad);
     auto store = open();
     auto artifact = store->get(key(1));
     ASSERT_FALSE(artifact) << i;
