@@ -42,7 +42,8 @@ Status run(Options &options) {
     requests.push_back({request.arrival, request.entry, std::move(request.roots)});
   if (!options.profile.empty()) {
     PGKP_ASSIGN(auto profile, loadProfile(options.profile));
-    options.replay.profile = std::make_shared<const pgkp::schema::ProfileT>(std::move(profile));
+    options.replay.profile =
+        std::make_shared<const pgkp::schema::ProfileT>(std::move(profile));
   }
   options.replay.announce = options.announce == "on";
 

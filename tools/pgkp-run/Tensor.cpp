@@ -10,26 +10,6 @@ namespace pgkp::rt {
 
 using schema::ElementType;
 
-size_t elementBytes(ElementType element) {
-  switch (element) {
-  case ElementType::f64:
-  case ElementType::i64:
-  case ElementType::index:
-    return 8;
-  case ElementType::f32:
-  case ElementType::i32:
-    return 4;
-  case ElementType::f16:
-  case ElementType::bf16:
-  case ElementType::i16:
-    return 2;
-  case ElementType::i1:
-  case ElementType::i8:
-    return 1;
-  }
-  return 1;
-}
-
 void Tensor::Free::operator()(uint8_t *p) const { std::free(p); }
 
 Expected<Tensor> Tensor::create(ElementType element, std::vector<int64_t> shape) {

@@ -4,7 +4,7 @@
 
 #include "base/Random.h"
 #include "base/Status.h"
-#include "schema/common_generated.h"
+#include "schema/Element.h"
 
 #include <cstdint>
 #include <memory>
@@ -14,8 +14,6 @@
 #include <vector>
 
 namespace pgkp::rt {
-
-size_t elementBytes(schema::ElementType element);
 
 /// A dense row-major tensor in host memory, 64-byte aligned.
 class Tensor {

@@ -95,7 +95,7 @@ Status runAll(const Options &options, bool &mismatch) {
 
   if (!options.profile.empty()) {
     PGKP_ASSIGN(auto profile, loadProfile(options.profile));
-    engineOptions.profile = std::make_shared<const schema::ProfileT>(std::move(profile));
+    engineOptions.profile = std::make_shared<const pgkp::schema::ProfileT>(std::move(profile));
   }
 
   // Requests are checked against the module before anything is prepared.

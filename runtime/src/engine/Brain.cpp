@@ -310,7 +310,12 @@ TimeNs Brain::plan(TimeNs now) {
   PlanInput input;
   input.now = now;
   input.start = start;
-  input.slots = isPaused || capacity.workers <= inFlight ? 0 : capacity.workers - inFlight;
+  // What is stored needs no worker: it competes for nothing that a compile needs.
+  const auto stored = std::count_if(candidates.begin(), candidates.end(), [](const auto &c) {
+    return c.stage == KeyStage::stored;
+  });
+  const unsigned idle = capacity.workers <= inFlight ? 0 : capacity.workers - inFlight;
+  input.slots = isPaused ? 0 : idle + static_cast<unsigned>(stored);
   input.horizon = options.horizon;
   input.cpuPrice = capacity.cpuPrice;
   input.usedCpu = usedCpu;

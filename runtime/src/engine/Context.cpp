@@ -6,6 +6,7 @@
 #include <array>
 #include <csetjmp>
 #include <cstring>
+#include <utility>
 
 namespace pgkp::rt {
 
@@ -15,7 +16,7 @@ struct Context::Impl {
   Engine::Impl &engine;
   std::unique_ptr<Stream> stream;
   DispatchTable::Reader reader;
-  bool referenceOnly = false, recording = true;
+  bool referenceOnly = false, recording = true, working = false;
   uint32_t streamNumber;
   uint32_t dispatches = 0; ///< on this stream, recorded ones
   uint64_t request = 0;
@@ -48,6 +49,16 @@ struct Context::Impl {
     last.key = module.module->classify(kernel, extents);
     std::copy(extents.begin(), extents.end(), last.extents.begin());
     return last.key;
+  }
+
+  // What the loader takes for work in flight ends when the stream is known to be idle.
+  void beginWork() {
+    if (!std::exchange(working, true))
+      module.activity.begin();
+  }
+  void endWork() {
+    if (std::exchange(working, false))
+      module.activity.end();
   }
 
   void failOnce(Error error) {
@@ -229,7 +240,10 @@ void Context::Impl::dispatch(uint32_t kernel, std::span<const int64_t> extents,
 }
 
 Context::Context() { api = &kProgramApi; }
-Context::~Context() = default;
+Context::~Context() {
+  if (impl && impl->stream && impl->working)
+    (void)synchronize();
+}
 
 Expected<std::unique_ptr<Context>> Context::create(std::shared_ptr<LoadedModule> module) {
   std::unique_ptr<Context> context(new Context());
@@ -269,6 +283,7 @@ Status Context::call(uint32_t entry, std::span<const int64_t> roots,
                          .id = impl->request,
                          .a = entry});
   }
+  impl->beginWork();
   {
     DispatchTable::Session session(impl->reader);
     std::jmp_buf escape;
@@ -281,6 +296,8 @@ Status Context::call(uint32_t entry, std::span<const int64_t> roots,
   for (void *memory : impl->live)
     impl->engine.device->release(*impl->stream, memory);
   impl->live.clear();
+  if (impl->stream->idle())
+    impl->endWork();
   if (log) {
     impl->engine.record({.t = impl->engine.clock.now(),
                          .kind = EventKind::requestEnd,
@@ -301,7 +318,11 @@ Status Context::dispatch(uint32_t kernel, std::span<const int64_t> extents,
   return impl->status;
 }
 
-Status Context::synchronize() { return impl->stream->synchronize(); }
+Status Context::synchronize() {
+  Status status = impl->stream->synchronize();
+  impl->endWork();
+  return status;
+}
 void Context::setReferenceOnly(bool on) { impl->referenceOnly = on; }
 void Context::setRecording(bool on) { impl->recording = on; }
 

@@ -93,6 +93,8 @@ public:
 
 private:
   friend class Engine;
+  static Expected<std::shared_ptr<LoadedModule>> create(std::shared_ptr<Engine> engine,
+                                                        std::vector<uint8_t> bundle);
   explicit LoadedModule(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl;
 };

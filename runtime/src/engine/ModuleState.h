@@ -11,6 +11,7 @@
 #include "history/History.h"
 #include "loader/Loader.h"
 #include "metrics/EventLog.h"
+#include "prepare/Request.h"
 #include "prepare/WorkerPool.h"
 #include "store/Store.h"
 #include "tuner/Tuner.h"
@@ -30,13 +31,12 @@ struct Engine::Impl {
   SteadyClock clock;
   TimeNs start = 0;
   std::unique_ptr<Device> device;
-  std::unique_ptr<ArtifactStore> store;
+  std::unique_ptr<Store> store;
   EventLog log;
-  bool eventsDropped = false;
   mutable std::mutex sinkMutex;
   MemorySink sink; ///< guarded by sinkMutex
   std::atomic<bool> hasModule{false};
-  unsigned workerCount = 0;
+  WorkerOptions workerOptions;
 
   void record(Event event);
   void drainLog();
@@ -91,9 +91,11 @@ struct LoadedModule::Impl final : BrainActions {
   std::shared_ptr<Engine> engine;
   std::unique_ptr<SharedObject> program;
   std::vector<pgkp_entry_fn> entryFunctions; ///< by entry; null: the bundle has no program
+  Activity activity;
   std::unique_ptr<DispatchTable> table;
   std::unique_ptr<Loader> loader;
-  std::unique_ptr<Tuner> tuner;
+  std::unique_ptr<Tuner> tuner;                ///< the loading thread's
+  std::vector<std::vector<int64_t>> examples;  ///< by key; the loading thread's
   struct Generic {
     std::shared_ptr<const Image> image;
     Expr workspace;
@@ -118,7 +120,6 @@ struct LoadedModule::Impl final : BrainActions {
   std::condition_variable inputReady; ///< for the planning thread
   std::deque<Input> inputs;
   bool stopping = false;
-  bool busy = false; ///< the planning thread works on something
 
   std::mutex settleMutex;
   std::condition_variable settledChanged; ///< for blocked callers
@@ -128,7 +129,6 @@ struct LoadedModule::Impl final : BrainActions {
   std::unique_ptr<Brain> brain;
   std::unique_ptr<WorkerPool> pool;
   std::vector<std::vector<int64_t>> sampleExtents; ///< by key; empty: none seen
-  std::vector<schema::KeyProfile> profileScratch;
   struct KeyStats {
     TimeNs firstUse = -1;
     uint64_t uses = 0;
@@ -140,6 +140,9 @@ struct LoadedModule::Impl final : BrainActions {
   TimeNs firstRequest = -1, lastUse = 0;
   std::map<std::pair<uint32_t, std::vector<int64_t>>, uint64_t> rootCounts;
   std::vector<Digest> contentKeys; ///< by key
+  schema::TargetT compileTarget;
+  schema::CodeFormat compileFormat = schema::CodeFormat::elf;
+  WorkerCounts seenCounts;
   std::map<JobId, KeyId> jobKeys;
   std::map<JobId, KeyId> exerciseJobs;
   JobId nextExerciseJob = JobId{1} << 62;
@@ -166,18 +169,26 @@ struct LoadedModule::Impl final : BrainActions {
 
   Status loadProgram();
   Status publishGenerics();
-  void startThreads(std::unique_ptr<Policy> policy);
+  void startPreparation(std::unique_ptr<Policy> policy);
+  void applyProfile(const schema::ProfileT &profile);
+  void startThreads();
   void stopThreads();
   void push(Input input, bool wake);
   void planningLoop();
   void apply(Input &input, TimeNs now);
+  void onResult(CompileResult &result, TimeNs now);
+  void noteWorkers();
+  void findStored();
   void drainHistory(TimeNs now);
   void publishFlags();
   void exercise();
   void loadingLoop();
-  void loadOne(const LoadTask &task);
+  void submitLoad(const LoadTask &task);
+  void finishLoad(LoadResult &result);
+  Expected<TuningResult> measure(KeyId key, const Variant &variant);
   std::vector<int64_t> examplesFor(KeyId key) const;
-  std::vector<uint8_t> compileRequest(KeyId key, JobId job) const;
+  CompileSpec compileSpec(KeyId key) const;
+  CompileJob compileJob(KeyId key, JobId job) const;
   void noteRoots(uint32_t entry, std::span<const int64_t> roots);
   /// Blocks until the key is settled; \returns the time waited.
   TimeNs waitFor(KeyId key, TimeNs limit);

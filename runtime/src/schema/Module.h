@@ -99,6 +99,8 @@ public:
 
   const std::string &name() const { return moduleName; }
   const Digest &hash() const { return moduleHash; }
+  /// Build identities of who made the bundle; variants must come from the same build.
+  std::string_view producer() const { return bundle->producer()->string_view(); }
   std::span<const KernelInfo> kernels() const { return kernelInfos; }
   std::span<const EntryInfo> entries() const { return entryInfos; }
   std::span<const KeyInfo> keys() const { return keyInfos; }
@@ -137,6 +139,9 @@ private:
 /// arguments: bundles, store and worker answers pass through here. corrupt.
 Status checkArtifact(const schema::Artifact &artifact, size_t numDims, size_t numArgs);
 
+inline schema::Digest toSchema(const Digest &d) {
+  return schema::Digest(flatbuffers::span<const uint8_t, 32>(d.bytes.data(), 32));
+}
 inline Digest toDigest(const schema::Digest &d) {
   Digest out;
   std::copy(d.bytes()->begin(), d.bytes()->end(), out.bytes.begin());

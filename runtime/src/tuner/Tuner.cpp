@@ -3,6 +3,7 @@
 
 #include "base/Random.h"
 #include "devices/device/Memref.h"
+#include "schema/Element.h"
 
 #include <algorithm>
 #include <bit>
@@ -11,26 +12,6 @@
 #include <deque>
 
 namespace pgkp::rt {
-
-unsigned elementBytes(schema::ElementType type) {
-  switch (type) {
-  case schema::ElementType::f64:
-  case schema::ElementType::i64:
-  case schema::ElementType::index:
-    return 8;
-  case schema::ElementType::f32:
-  case schema::ElementType::i32:
-    return 4;
-  case schema::ElementType::f16:
-  case schema::ElementType::bf16:
-  case schema::ElementType::i16:
-    return 2;
-  case schema::ElementType::i8:
-  case schema::ElementType::i1:
-    return 1;
-  }
-  return 0;
-}
 
 namespace {
 

@@ -66,7 +66,4 @@ private:
   std::unique_ptr<Stream> stream; ///< made at the first measurement
 };
 
-/// Bytes of one element in memory; i1 takes a byte.
-unsigned elementBytes(schema::ElementType type);
-
 } // namespace pgkp::rt

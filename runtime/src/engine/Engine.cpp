@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "engine/Engine.h"
+
+#include "base/Env.h"
+#include "base/Log.h"
+#include "devices/factory/Factory.h"
+#include "engine/ModuleState.h"
+#include "prepare/BuildBundle.h"
+
+#include <algorithm>
+#include <sys/stat.h>
+
+namespace pgkp::rt {
+
+void Engine::Impl::record(Event event) {
+  // A whole log must be whole: it may grow in memory. Otherwise the ring drops and counts.
+  if (options.recordEvents)
+    log.append(std::move(event));
+  else
+    log.record(std::move(event));
+}
+
+void Engine::Impl::drainLog() {
+  std::lock_guard lock(sinkMutex);
+  if (Status s = log.drain(sink); !s)
+    rt::log(LogLevel::info, "event log: {}", s.error().message);
+}
+
+Engine::Engine(std::unique_ptr<Impl> impl) : impl(std::move(impl)) {}
+Engine::~Engine() = default;
+
+Expected<std::shared_ptr<Engine>> Engine::create(EngineOptions options) {
+  auto impl = std::make_unique<Impl>();
+  impl->options = std::move(options);
+  EngineOptions &o = impl->options;
+  if (getEnvFlag("PGKP_DISABLE"))
+    o.policy = "off";
+  if (!makePolicy(o.policy))
+    return makeError(Code::invalidArgument, "no policy '{}'", o.policy);
+  PGKP_ASSIGN(impl->device, makeDevice(o.device));
+
+  StoreOptions storeOptions;
+  storeOptions.directory = o.cacheDir ? *o.cacheDir : defaultStoreDirectory();
+  impl->store = Store::open(storeOptions);
+
+  impl->workerOptions = WorkerOptions::fromEnvironment();
+  if (o.workers >= 0)
+    impl->workerOptions.workers = static_cast<unsigned>(o.workers);
+  if (o.worker)
+    impl->workerOptions.path = *o.worker;
+
+  impl->start = impl->clock.now();
+  impl->record({.t = impl->start, .kind = EventKind::engineStart});
+  return std::shared_ptr<Engine>(new Engine(std::move(impl)));
+}
+
+const EngineOptions &Engine::options() const { return impl->options; }
+TimeNs Engine::now() const { return impl->clock.now(); }
+unsigned Engine::workers() const { return impl->workerOptions.workers; }
+std::string Engine::deviceName() const { return impl->device->name(); }
+
+void Engine::record(Event event) { impl->record(std::move(event)); }
+
+std::vector<Event> Engine::events() const {
+  impl->drainLog();
+  std::lock_guard lock(impl->sinkMutex);
+  std::vector<Event> events = impl->sink.events;
+  std::stable_sort(events.begin(), events.end(),
+                   [](const Event &a, const Event &b) { return a.t < b.t; });
+  return events;
+}
+
+std::string Engine::metricsJson() const {
+  RunInfo info;
+  info.policy = impl->options.policy;
+  info.fallback = impl->options.fallbackGeneric ? "generic" : "none";
+  info.device = deviceName();
+  info.workers = workers();
+  return computeMetrics(info, events());
+}
+
+Expected<std::vector<uint8_t>> Engine::bundleFor(const std::string &name,
+                                                 std::vector<uint8_t> source,
+                                                 const std::vector<std::string> &targets,
+                                                 double *buildSeconds) {
+  PGKP_ASSIGN(auto parsed, parseTargets(targets, makeHostDevice()->target()));
+  WorkerOptions options = impl->workerOptions;
+  if (options.path.empty()) {
+    PGKP_ASSIGN(options.path, findWorker());
+  }
+
+  // The worker's file stands for its build: asking the worker would mean starting it.
+  struct stat worker {};
+  if (stat(options.path.c_str(), &worker) != 0)
+    return makeErrnoError(errno, fmt::format("cannot find the worker '{}'", options.path));
+  Hasher hasher;
+  hasher.add(std::span<const uint8_t>(source)).add(std::string_view(name));
+  for (const schema::TargetT &target : parsed)
+    hasher.add(static_cast<int64_t>(target.device)).add(target.chip).add(target.features);
+  hasher.add(static_cast<int64_t>(worker.st_size))
+      .add(static_cast<int64_t>(worker.st_mtim.tv_sec))
+      .add(static_cast<int64_t>(worker.st_mtim.tv_nsec));
+  const Digest key = hasher.finish();
+
+  const TimeNs begin = impl->clock.now();
+  auto bundle = impl->store->getBundle(key);
+  if (!bundle) {
+    bundle = buildBundle(options, {.name = name, .module = source, .targets = parsed});
+    if (!bundle)
+      return tl::unexpected<Error>(bundle.error());
+    if (Status s = impl->store->putBundle(key, *bundle); !s)
+      log(LogLevel::info, "store: {}", s.error().message);
+  }
+  if (buildSeconds)
+    *buildSeconds = toSeconds(impl->clock.now() - begin);
+  return bundle;
+}
+
+Expected<std::shared_ptr<LoadedModule>> Engine::load(std::vector<uint8_t> bundle) {
+  if (impl->hasModule.exchange(true))
+    return makeError(Code::unsupported, "the engine holds a module already; one engine, one "
+                                        "module in this version");
+  auto loaded = LoadedModule::create(shared_from_this(), std::move(bundle));
+  if (!loaded)
+    impl->hasModule = false;
+  return loaded;
+}
+
+} // namespace pgkp::rt

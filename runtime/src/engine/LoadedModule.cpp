@@ -1,0 +1,692 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+/// A bundle in an engine: the planning thread around the brain.
+
+#include "engine/ModuleState.h"
+
+#include "base/Log.h"
+#include "schema/ContentKey.h"
+#include "schema/Envelope.h"
+
+#include <algorithm>
+
+namespace pgkp::rt {
+
+LoadedModule::LoadedModule(std::unique_ptr<Impl> impl) : impl(std::move(impl)) {}
+LoadedModule::~LoadedModule() = default;
+LoadedModule::Impl::~Impl() { stopThreads(); }
+
+const Module &LoadedModule::module() const { return *impl->module; }
+const std::shared_ptr<Engine> &LoadedModule::engine() const { return impl->engine; }
+
+Status LoadedModule::announce(uint32_t entry, std::span<const int64_t> roots, double delay) {
+  const auto entries = impl->module->entries();
+  if (entry >= entries.size() || roots.size() != entries[entry].roots.size())
+    return makeError(Code::invalidArgument, "announce: '{}' has no entry {} with {} roots",
+                     impl->module->name(), entry, roots.size());
+  const TimeNs when = impl->engine->now() + fromSeconds(std::max(delay, 0.0));
+  impl->engine->record({.t = impl->engine->now(),
+                        .kind = EventKind::announce,
+                        .a = entry,
+                        .value = toSeconds(when)});
+  if (impl->prepares)
+    impl->push(AnnounceInput{entry, {roots.begin(), roots.end()}, when},
+               /*wake=*/impl->speculates);
+  return {};
+}
+
+std::string LoadedModule::explain(uint32_t kernel, std::span<const int64_t> extents) {
+  const KeyId key = impl->module->classify(kernel, extents);
+  std::lock_guard lock(impl->brainMutex);
+  return impl->brain ? impl->brain->explain(key)
+                     : fmt::format("{}: generic; nothing is prepared under this policy",
+                                   impl->module->describe(key));
+}
+
+void LoadedModule::pausePreparation(bool paused) {
+  std::lock_guard lock(impl->brainMutex);
+  if (impl->brain)
+    impl->brain->setPaused(paused);
+}
+
+void LoadedModule::exercisePreparation(bool on) {
+  if (!impl->prepares)
+    return;
+  {
+    std::lock_guard lock(impl->brainMutex);
+    impl->exercising = on;
+  }
+  std::lock_guard lock(impl->inputMutex);
+  impl->inputReady.notify_one();
+}
+
+bool LoadedModule::quiesce(TimeNs limit) {
+  if (!impl->prepares)
+    return true;
+  const TimeNs end = impl->engine->now() + limit;
+  while (true) {
+    bool idle;
+    {
+      std::scoped_lock lock(impl->brainMutex, impl->inputMutex, impl->loadMutex);
+      idle = impl->inputs.empty() && impl->loadTasks.empty() && !impl->loadBusy &&
+             impl->brain->idle() && impl->exerciseJobs.empty();
+    }
+    if (idle)
+      return true;
+    if (impl->engine->now() >= end)
+      return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+schema::ProfileT LoadedModule::profile() const {
+  schema::ProfileT profile;
+  profile.format_version = kFormatVersion;
+  const Module &m = *impl->module;
+  profile.module_hash = std::make_unique<schema::Digest>(toSchema(m.hash()));
+  profile.runs = 1;
+  std::lock_guard lock(impl->brainMutex);
+  const double seconds =
+      std::max(1e-3, toSeconds(impl->lastUse - std::max<TimeNs>(impl->firstRequest, 0)));
+  for (KeyId key = 0; key < m.keys().size(); ++key) {
+    const Impl::KeyStats &stats = impl->stats[key];
+    if (stats.uses == 0 || m.isGeneric(key))
+      continue;
+    auto entry = std::make_unique<schema::KeyProfileT>();
+    const KernelInfo &kernel = m.kernels()[m.keys()[key].kernel];
+    entry->kernel_hash = std::make_unique<schema::Digest>(toSchema(kernel.hash));
+    entry->kernel = kernel.name;
+    const auto facts = m.facts(key);
+    entry->facts.assign(facts.begin(), facts.end());
+    entry->first_use_s = toSeconds(stats.firstUse - impl->firstRequest);
+    entry->first_use_rank = stats.rank;
+    entry->uses = static_cast<double>(stats.uses);
+    entry->rate = static_cast<double>(stats.uses) / seconds;
+    entry->runs_used = 1;
+    entry->compile_ms = static_cast<float>(stats.compileSeconds * 1e3);
+    entry->load_ms = static_cast<float>(stats.loadSeconds * 1e3);
+    entry->generic_ns = stats.generic * 1e9;
+    entry->variant_ns = stats.variant * 1e9;
+    entry->sample_extents = impl->sampleExtents[key];
+    profile.keys.push_back(std::move(entry));
+  }
+  std::sort(profile.keys.begin(), profile.keys.end(), [](const auto &a, const auto &b) {
+    return a->first_use_rank < b->first_use_rank;
+  });
+  for (const auto &[roots, count] : impl->rootCounts) {
+    auto entry = std::make_unique<schema::RootCountT>();
+    entry->entry = m.entries()[roots.first].name;
+    entry->roots = roots.second;
+    entry->count = static_cast<double>(count);
+    profile.roots.push_back(std::move(entry));
+  }
+  return profile;
+}
+
+std::vector<FutureUse> LoadedModule::recordedUses() const {
+  std::vector<FutureUse> uses;
+  TimeNs first = -1;
+  for (const Event &event : impl->engine->events()) {
+    if (event.kind == EventKind::requestBegin && first < 0)
+      first = event.t;
+    if (event.kind == EventKind::dispatch && first >= 0)
+      uses.push_back({event.t - first, event.key});
+  }
+  return uses;
+}
+
+//===-- Loading ------------------------------------------------------------===//
+
+Status LoadedModule::Impl::loadProgram() {
+  entryFunctions.assign(module->entries().size(), nullptr);
+  if (module->program().empty())
+    return {};
+  PGKP_ASSIGN(program, SharedObject::load(module->program(), module->name()));
+  const auto *abi = static_cast<const uint32_t *>(program->find(PGKP_PROGRAM_ABI_SYMBOL));
+  if (!abi || *abi != PGKP_PROGRAM_ABI)
+    return makeError(Code::unsupported,
+                     "the program of '{}' has ABI {}; this runtime has {}: build it again",
+                     module->name(), abi ? *abi : 0, PGKP_PROGRAM_ABI);
+  for (size_t i = 0; i < entryFunctions.size(); ++i) {
+    const std::string &symbol = module->entries()[i].symbol;
+    entryFunctions[i] = reinterpret_cast<pgkp_entry_fn>(program->find(symbol.c_str()));
+    if (!entryFunctions[i])
+      return makeError(Code::corrupt, "the program of '{}' lacks the symbol '{}'",
+                       module->name(), symbol);
+  }
+  return {};
+}
+
+Status LoadedModule::Impl::publishGenerics() {
+  Device &device = *engine->get().device;
+  // The simulated device takes the host's artifacts, and computes nothing.
+  const schema::DeviceKind kind = device.kind() == schema::DeviceKind::sim
+                                      ? schema::DeviceKind::host
+                                      : device.kind();
+  for (uint32_t i = 0; i < module->kernels().size(); ++i) {
+    const KernelInfo &kernel = module->kernels()[i];
+    const schema::Artifact *artifact = module->generic(i, kind);
+    if (!artifact)
+      return makeError(Code::unsupported,
+                       "'{}' has no generic artifact of kernel '{}' for device '{}'",
+                       module->name(), kernel.name, device.name());
+    PGKP_ASSIGN(std::shared_ptr<const Image> image, device.load(*artifact));
+    PGKP_ASSIGN(Expr workspace, Expr::parse(artifact->workspace(), kernel.dims.size()));
+    generics.push_back({image, workspace});
+    Variant variant;
+    variant.key = kernel.firstKey + static_cast<KeyId>(kernel.classes.size());
+    variant.image = std::move(image);
+    variant.workspace = std::move(workspace);
+    PGKP_TRY(table->publish(i, std::move(variant)));
+  }
+  return {};
+}
+
+Expected<std::shared_ptr<LoadedModule>>
+LoadedModule::create(std::shared_ptr<Engine> engine, std::vector<uint8_t> bundle) {
+  Engine::Impl &e = engine->get();
+  auto impl = std::make_unique<Impl>();
+  PGKP_ASSIGN(impl->module, Module::load(std::move(bundle)));
+  const Module &m = *impl->module;
+  impl->engine = engine;
+  PGKP_TRY(impl->loadProgram());
+  std::vector<uint32_t> ranks;
+  for (const KernelInfo &kernel : m.kernels())
+    ranks.push_back(static_cast<uint32_t>(kernel.dims.size()));
+  impl->table = std::make_unique<DispatchTable>(ranks);
+  impl->loader = std::make_unique<Loader>(*e.device, *impl->table, e.clock, impl->activity);
+  impl->tuner = std::make_unique<Tuner>(*e.device, e.clock);
+  impl->examples.resize(m.keys().size());
+  PGKP_TRY(impl->publishGenerics());
+
+  const size_t numKeys = m.keys().size();
+  impl->flags = std::make_unique<Impl::KeyFlags[]>(numKeys);
+  impl->stats.resize(numKeys);
+  impl->sampleExtents.resize(numKeys);
+  auto policy = makePolicy(e.options.policy);
+  for (KeyId key = 0; key < numKeys; ++key)
+    impl->flags[key].settled = m.isGeneric(key);
+
+  // Nothing dynamic, or nothing wanted: no thread, no worker.
+  if (m.dynamic() && e.options.policy != "off")
+    impl->startPreparation(std::move(policy));
+  return std::shared_ptr<LoadedModule>(new LoadedModule(std::move(impl)));
+}
+
+void LoadedModule::Impl::startPreparation(std::unique_ptr<Policy> policy) {
+  Engine::Impl &e = engine->get();
+  const EngineOptions &o = e.options;
+  prepares = true;
+  blocksOnMiss = policy->blocksOnMiss() || !o.fallbackGeneric;
+  speculates = policy->speculates();
+
+  compileTarget = e.device->target();
+  compileFormat = e.device->codeFormat();
+  if (e.device->kind() == schema::DeviceKind::sim) {
+    compileTarget = makeHostDevice()->target();
+    compileFormat = schema::CodeFormat::elf;
+  }
+  for (KeyId key = 0; key < module->keys().size(); ++key)
+    contentKeys.push_back(contentKey(compileSpec(key), module->producer()));
+
+  const TimeNs now = engine->now();
+  auto forecaster =
+      policy->name() == "oracle"
+          ? makeOracle(module, o.future, now)
+          : makeForecaster(module, o.profile.get(), ForecasterOptions{}, now);
+  pool = std::make_unique<WorkerPool>(e.workerOptions);
+  pool->onResult([this](CompileResult result) {
+    push(ResultInput{std::move(result)}, /*wake=*/true);
+  });
+  BrainOptions brainOptions;
+  brainOptions.fallbackGeneric = o.fallbackGeneric;
+  brainOptions.recordForecasts = o.recordEvents;
+  brain = std::make_unique<Brain>(module, std::move(forecaster), std::move(policy),
+                                  makeGovernor(makeLinuxProbe(), e.workerOptions.workers),
+                                  StageCosts{}, brainOptions, *this, now);
+  if (o.profile)
+    applyProfile(*o.profile);
+  findStored();
+  publishFlags();
+  startThreads();
+}
+
+/// Measurements of earlier runs, for keys whose class is still one.
+void LoadedModule::Impl::applyProfile(const schema::ProfileT &profile) {
+  std::map<Digest, const schema::KeyProfileT *> known;
+  for (const auto &entry : profile.keys)
+    if (entry->kernel_hash)
+      known.emplace(keyDigest(toDigest(*entry->kernel_hash), entry->facts), entry.get());
+  for (KeyId key = 0; key < module->keys().size(); ++key) {
+    const auto entry = known.find(module->keys()[key].digest);
+    if (entry == known.end())
+      continue;
+    if (sampleExtents[key].empty() && entry->second->sample_extents.size() ==
+                                          module->kernels()[module->keys()[key].kernel].dims.size())
+      sampleExtents[key] = entry->second->sample_extents;
+    if (entry->second->generic_ns > 0 && entry->second->variant_ns > 0)
+      brain->onMeasured(key, entry->second->generic_ns * 1e-9,
+                        entry->second->variant_ns * 1e-9);
+  }
+}
+
+void LoadedModule::Impl::findStored() {
+  for (KeyId key = 0; key < module->keys().size(); ++key)
+    if (!module->isGeneric(key) && engine->get().store->contains(contentKeys[key]))
+      brain->onStored(key);
+}
+
+//===-- Planning thread ----------------------------------------------------===//
+
+void LoadedModule::Impl::push(Input input, bool wake) {
+  std::lock_guard lock(inputMutex);
+  if (stopping)
+    return;
+  inputs.push_back(std::move(input));
+  if (wake)
+    inputReady.notify_one();
+}
+
+TimeNs LoadedModule::Impl::waitFor(KeyId key, TimeNs limit) {
+  if (!prepares || flags[key].settled.load(std::memory_order_acquire))
+    return 0;
+  const TimeNs begin = engine->now();
+  push(DemandInput{key}, /*wake=*/true);
+  std::unique_lock lock(settleMutex);
+  settledChanged.wait_for(lock, std::chrono::nanoseconds(limit), [&] {
+    return flags[key].settled.load(std::memory_order_acquire);
+  });
+  return engine->now() - begin;
+}
+
+void LoadedModule::Impl::noteRoots(uint32_t entry, std::span<const int64_t> roots) {
+  const auto [where, fresh] = rootCounts.try_emplace({entry, {roots.begin(), roots.end()}}, 0);
+  (void)where;
+  if (!fresh)
+    return;
+  // A root vector seen for the first time gives examples of extents to measure with.
+  for (const SiteInfo &site : module->entries()[entry].sites) {
+    if (!site.derivable)
+      continue;
+    std::vector<int64_t> extents;
+    bool valid = true;
+    for (const Expr &expr : site.extents) {
+      const auto value = expr.evaluate(roots);
+      valid &= value && *value >= 0;
+      extents.push_back(value.value_or(0));
+    }
+    if (!valid)
+      continue;
+    std::vector<int64_t> &sample = sampleExtents[module->classify(site.kernel, extents)];
+    if (sample.empty())
+      sample = std::move(extents);
+  }
+}
+
+std::vector<int64_t> LoadedModule::Impl::examplesFor(KeyId key) const {
+  if (!sampleExtents[key].empty())
+    return sampleExtents[key];
+  // Never seen: the smallest extents that the facts allow, but not below a typical size.
+  constexpr int64_t typical = 48;
+  const KernelInfo &kernel = module->kernels()[module->keys()[key].kernel];
+  std::vector<int64_t> extents(kernel.dims.size(), typical);
+  for (const schema::Fact &fact : module->facts(key)) {
+    int64_t &extent = extents[fact.dim()];
+    switch (fact.kind()) {
+    case schema::FactKind::eq:
+      extent = fact.a();
+      break;
+    case schema::FactKind::divisible:
+      extent = (std::max<int64_t>(extent, 1) + fact.a() - 1) / fact.a() * fact.a();
+      break;
+    case schema::FactKind::range:
+      extent = std::clamp(extent, fact.a(), fact.b());
+      break;
+    }
+  }
+  return extents;
+}
+
+void LoadedModule::Impl::drainHistory(TimeNs) {
+  history.drain([&](const Use &use) {
+    KeyStats &s = stats[use.key];
+    if (s.uses++ == 0) {
+      s.firstUse = use.at;
+      s.rank = usedKeys++;
+    }
+    lastUse = std::max(lastUse, use.at);
+    brain->onUse(use.key, use.ran, toSeconds(use.kernelNs), use.stream, use.number, use.at);
+  });
+}
+
+void LoadedModule::Impl::apply(Input &input, TimeNs now) {
+  std::visit(
+      [&](auto &in) {
+        using T = std::decay_t<decltype(in)>;
+        if constexpr (std::is_same_v<T, RequestInput>) {
+          if (firstRequest < 0)
+            firstRequest = now;
+          noteRoots(in.entry, in.roots);
+          ++rootCounts[{in.entry, in.roots}];
+          brain->onRequest(in.entry, in.roots, now);
+        } else if constexpr (std::is_same_v<T, RequestDoneInput>) {
+          brain->onRequestDone(now);
+        } else if constexpr (std::is_same_v<T, AnnounceInput>) {
+          noteRoots(in.entry, in.roots);
+          brain->onAnnounce(in.entry, in.roots, in.when, now);
+        } else if constexpr (std::is_same_v<T, HintInput>) {
+          brain->onHint(in.key, in.probability, in.slack, now);
+        } else if constexpr (std::is_same_v<T, MissInput>) {
+          if (sampleExtents[in.key].empty())
+            sampleExtents[in.key] = std::move(in.extents);
+        } else if constexpr (std::is_same_v<T, DemandInput>) {
+          brain->onDemand(in.key, now);
+        } else if constexpr (std::is_same_v<T, ResultInput>) {
+          onResult(in.result, now);
+        } else if constexpr (std::is_same_v<T, LoadedInput>) {
+          stats[in.key].loadSeconds = in.seconds;
+          brain->onLoaded(in.key, in.seconds, now);
+        } else if constexpr (std::is_same_v<T, MeasuredInput>) {
+          stats[in.key].generic = in.generic;
+          stats[in.key].variant = in.variant;
+          brain->onMeasured(in.key, in.generic, in.variant);
+          if (!in.worth)
+            brain->onNotWorth(in.key, now);
+        } else {
+          static_assert(std::is_same_v<T, LoadFailedInput>);
+          brain->onLoadFailed(in.key, in.reason, in.retry, now);
+        }
+      },
+      input);
+}
+
+void LoadedModule::Impl::onResult(CompileResult &result, TimeNs now) {
+  if (exerciseJobs.erase(result.id))
+    return;
+  const auto job = jobKeys.find(result.id);
+  if (job == jobKeys.end())
+    return;
+  const KeyId key = job->second;
+  jobKeys.erase(job);
+  stats[key].compileSeconds = toSeconds(result.finished - result.started);
+  if (result.outcome == JobOutcome::done) {
+    // A full or broken disk costs the next process a compile, not this one its variant.
+    if (auto s = engine->get().store->put(contentKeys[key], std::move(result.payload)); !s)
+      log(LogLevel::info, "store: {}", s.error().message);
+  } else if (result.outcome != JobOutcome::cancelled) {
+    log(LogLevel::info, "preparing {}: {}", module->describe(key), result.message);
+  }
+  brain->onJobResult(key, result, now);
+}
+
+void LoadedModule::Impl::publishFlags() {
+  bool changed = false;
+  for (KeyId key = 0; key < module->keys().size(); ++key)
+    if (!flags[key].settled.load(std::memory_order_relaxed) && brain->settled(key)) {
+      flags[key].settled.store(true, std::memory_order_release);
+      changed = true;
+    }
+  if (changed) {
+    // Taken so that no caller can be between its check and its wait.
+    std::lock_guard lock(settleMutex);
+    settledChanged.notify_all();
+  }
+}
+
+void LoadedModule::Impl::planningLoop() {
+  std::deque<Input> batch;
+  TimeNs wake = 0;
+  while (true) {
+    {
+      std::unique_lock lock(inputMutex);
+      if (!stopping && inputs.empty()) {
+        const TimeNs now = engine->now();
+        // Uses do not wake this thread: it looks for them often enough to keep the history
+        // from overflowing.
+        const TimeNs period = std::min<TimeNs>(std::max<TimeNs>(wake - now, 0), 20 * kNsPerMs);
+        inputReady.wait_for(lock, std::chrono::nanoseconds(period));
+      }
+      if (stopping)
+        return;
+      batch.swap(inputs);
+    }
+    {
+      std::lock_guard lock(brainMutex);
+      const TimeNs now = engine->now();
+      drainHistory(now);
+      for (Input &input : batch)
+        apply(input, engine->now());
+      if (!batch.empty() || engine->now() >= wake)
+        wake = brain->plan(engine->now());
+      batch.clear();
+      noteWorkers();
+      if (exercising)
+        exercise();
+      publishFlags();
+    }
+    table->collect();
+    engine->get().drainLog();
+  }
+}
+
+void LoadedModule::Impl::noteWorkers() {
+  const WorkerCounts counts = pool->counts();
+  const TimeNs now = engine->now();
+  for (; seenCounts.killed < counts.killed; ++seenCounts.killed)
+    record({.t = now, .kind = EventKind::workerLost, .a = 0});
+  for (; seenCounts.hung < counts.hung; ++seenCounts.hung)
+    record({.t = now, .kind = EventKind::workerLost, .a = 1});
+  for (; seenCounts.started < counts.started; ++seenCounts.started) {
+    const bool replaces = seenCounts.restarts < counts.restarts;
+    seenCounts.restarts += replaces;
+    record({.t = now, .kind = EventKind::workerStart, .a = replaces});
+  }
+}
+
+void LoadedModule::Impl::record(Event event) {
+  if (event.t == 0)
+    event.t = engine->now();
+  engine->record(std::move(event));
+}
+
+bool LoadedModule::Impl::startJob(KeyId key, JobId job) {
+  if (!pool->submit(compileJob(key, job)))
+    return false;
+  jobKeys.emplace(job, key);
+  return true;
+}
+
+void LoadedModule::Impl::setJobLimit(unsigned jobs) { pool->setLimit(jobs); }
+
+void LoadedModule::Impl::startLoad(KeyId key) {
+  std::lock_guard lock(loadMutex);
+  loadTasks.push_back({key, examplesFor(key)});
+  loadReady.notify_one();
+}
+
+CompileSpec LoadedModule::Impl::compileSpec(KeyId key) const {
+  const KernelInfo &kernel = module->kernels()[module->keys()[key].kernel];
+  CompileSpec spec;
+  spec.kernelHash = kernel.hash;
+  spec.kernel = kernel.name;
+  spec.bytecode = kernel.bytecode;
+  spec.facts = module->facts(key);
+  spec.target = compileTarget;
+  spec.format = compileFormat;
+  return spec;
+}
+
+CompileJob LoadedModule::Impl::compileJob(KeyId key, JobId job) const {
+  return makeCompileJob(job, contentKeys[key], compileSpec(key), module->describe(key));
+}
+
+/// Keeps every worker busy with variants that are known already.
+void LoadedModule::Impl::exercise() {
+  const auto keys = module->keys();
+  for (size_t tries = 0; tries < keys.size() && pool->running() < pool->capacity(); ++tries) {
+    const KeyId key = static_cast<KeyId>(nextExerciseJob % keys.size());
+    const JobId job = nextExerciseJob++;
+    if (module->isGeneric(key))
+      continue;
+    pool->setLimit(pool->capacity());
+    if (!pool->submit(compileJob(key, job)))
+      break;
+    exerciseJobs.emplace(job, key);
+  }
+}
+
+void LoadedModule::Impl::startThreads() {
+  planner = startThread("pgkp-planner", [this] { planningLoop(); });
+  loading = startThread("pgkp-loader", [this] { loadingLoop(); });
+}
+
+void LoadedModule::Impl::stopThreads() {
+  {
+    std::scoped_lock lock(inputMutex, loadMutex);
+    stopping = true;
+    inputReady.notify_all();
+    loadReady.notify_all();
+  }
+  // Results that still arrive find the queue closed; callers that wait are let go.
+  pool.reset();
+  if (planner.joinable())
+    planner.join();
+  if (loading.joinable())
+    loading.join();
+  if (flags)
+    for (KeyId key = 0; key < module->keys().size(); ++key)
+      flags[key].settled.store(true, std::memory_order_release);
+  std::lock_guard lock(settleMutex);
+  settledChanged.notify_all();
+}
+
+//===-- Loading thread -----------------------------------------------------===//
+
+void LoadedModule::Impl::loadingLoop() {
+  while (true) {
+    std::deque<LoadTask> tasks;
+    {
+      std::unique_lock lock(loadMutex);
+      auto due = [&] { return stopping || !loadTasks.empty(); };
+      if (loader->waiting() == 0)
+        loadReady.wait(lock, due);
+      else // loads that wait for an idle moment of the device
+        loadReady.wait_for(lock, std::chrono::milliseconds(2), due);
+      if (stopping)
+        return;
+      tasks.swap(loadTasks);
+      loadBusy = true;
+    }
+    for (const LoadTask &task : tasks)
+      submitLoad(task);
+    PumpResult pumped = loader->pump();
+    for (KeyId key : pumped.deferred)
+      record({.kind = EventKind::loadDeferred, .key = key});
+    for (LoadResult &result : pumped.loads)
+      finishLoad(result);
+    std::lock_guard lock(loadMutex);
+    loadBusy = false;
+  }
+}
+
+void LoadedModule::Impl::submitLoad(const LoadTask &task) {
+  auto stored = engine->get().store->get(contentKeys[task.key]);
+  if (!stored) {
+    push(LoadFailedInput{task.key, stored.error().message, /*retry=*/true}, /*wake=*/true);
+    return;
+  }
+  const uint32_t kernel = module->keys()[task.key].kernel;
+  const auto facts = module->facts(task.key);
+  LoadRequest request;
+  request.kernel = kernel;
+  request.key = task.key;
+  request.kernelHash = module->kernels()[kernel].hash;
+  request.facts.assign(facts.begin(), facts.end());
+  request.numExtents = module->kernels()[kernel].dims.size();
+  const auto payload = (*stored)->payload();
+  request.artifact.assign(payload.begin(), payload.end());
+  request.demanded = blocksOnMiss;
+  request.publish = false;
+  examples[task.key] = task.extents;
+  loader->submit(std::move(request));
+}
+
+void LoadedModule::Impl::finishLoad(LoadResult &result) {
+  const KeyId key = result.key;
+  record({.t = result.begin, .kind = EventKind::loadBegin, .key = key, .id = result.window});
+  record({.t = result.end,
+          .kind = EventKind::loadEnd,
+          .key = key,
+          .id = result.window,
+          .a = !result.variant});
+  if (!result.variant) {
+    // The record verified when it was read, so another compile would give the same.
+    push(LoadFailedInput{key, result.variant.error().message, /*retry=*/false}, /*wake=*/true);
+    return;
+  }
+  Variant variant = std::move(*result.variant);
+  if (engine->get().device->kind() != schema::DeviceKind::sim) {
+    const auto measured = measure(key, variant);
+    if (!measured) {
+      push(LoadFailedInput{key, measured.error().message, /*retry=*/false}, /*wake=*/true);
+      return;
+    }
+    const bool worth = measured->variantNs < measured->genericNs * TuneOptions{}.worthRatio;
+    push(MeasuredInput{key, measured->genericNs * 1e-9, measured->variantNs * 1e-9, worth},
+         /*wake=*/true);
+    if (!worth)
+      return;
+    variant.nsPerUse = measured->variantNs;
+    variant.gain = measured->genericNs / measured->variantNs;
+  }
+  if (Status s = table->publish(result.kernel, std::move(variant)); !s) {
+    push(LoadFailedInput{key, s.error().message, /*retry=*/false}, /*wake=*/true);
+    return;
+  }
+  // Before the planner hears of it: a dispatch that finds the variant must count as ready.
+  flags[key].ready.store(true, std::memory_order_release);
+  push(LoadedInput{key, toSeconds(result.end - result.begin)}, /*wake=*/true);
+}
+
+Expected<TuningResult> LoadedModule::Impl::measure(KeyId key, const Variant &variant) {
+  Engine::Impl &e = engine->get();
+  const std::string device = e.device->name();
+  if (auto known = e.store->getTuning(contentKeys[key], device)) {
+    record({.kind = EventKind::tune,
+            .key = key,
+            .value2 = known->genericNs * 1e-9,
+            .value3 = known->variantNs * 1e-9});
+    return known;
+  }
+  const uint32_t kernelIndex = module->keys()[key].kernel;
+  const KernelInfo &kernel = module->kernels()[kernelIndex];
+  const std::vector<int64_t> &extents = examples[key];
+  auto workspace = [&](const Expr &expr) {
+    return expr.empty() ? 0 : static_cast<uint64_t>(expr.evaluate(extents).value_or(0));
+  };
+  const Generic &generic = generics[kernelIndex];
+  PGKP_ASSIGN(TuneResult result,
+              tuner->measure(kernel, extents,
+                             {generic.image.get(), workspace(generic.workspace)},
+                             {variant.image.get(), workspace(variant.workspace)}));
+  record({.kind = EventKind::tune,
+          .key = key,
+          .a = result.launches,
+          .value = result.deviceSeconds,
+          .value2 = result.genericNs * 1e-9,
+          .value3 = result.variantNs * 1e-9});
+  TuningResult tuning;
+  tuning.contentKey = contentKeys[key];
+  tuning.key = module->keys()[key].digest;
+  tuning.device = device;
+  tuning.genericNs = result.genericNs;
+  // A variant that most pairs do not prefer is no better, whatever its median says.
+  tuning.variantNs = result.worth ? result.variantNs
+                                  : std::max(result.variantNs, result.genericNs);
+  tuning.launches = result.launches;
+  tuning.extents = extents;
+  if (Status s = e.store->putTuning(tuning); !s)
+    log(LogLevel::info, "store: {}", s.error().message);
+  return tuning;
+}
+
+} // namespace pgkp::rt
