@@ -5,7 +5,6 @@
 
 #include "base/Log.h"
 #include "schema/ContentKey.h"
-#include "schema/Envelope.h"
 
 #include <algorithm>
 
@@ -79,47 +78,8 @@ bool LoadedModule::quiesce(TimeNs limit) {
 }
 
 schema::ProfileT LoadedModule::profile() const {
-  schema::ProfileT profile;
-  profile.format_version = kFormatVersion;
-  const Module &m = *impl->module;
-  profile.module_hash = std::make_unique<schema::Digest>(toSchema(m.hash()));
-  profile.runs = 1;
   std::lock_guard lock(impl->brainMutex);
-  const double seconds =
-      std::max(1e-3, toSeconds(impl->lastUse - std::max<TimeNs>(impl->firstRequest, 0)));
-  for (KeyId key = 0; key < m.keys().size(); ++key) {
-    const Impl::KeyStats &stats = impl->stats[key];
-    if (stats.uses == 0 || m.isGeneric(key))
-      continue;
-    auto entry = std::make_unique<schema::KeyProfileT>();
-    const KernelInfo &kernel = m.kernels()[m.keys()[key].kernel];
-    entry->kernel_hash = std::make_unique<schema::Digest>(toSchema(kernel.hash));
-    entry->kernel = kernel.name;
-    const auto facts = m.facts(key);
-    entry->facts.assign(facts.begin(), facts.end());
-    entry->first_use_s = toSeconds(stats.firstUse - impl->firstRequest);
-    entry->first_use_rank = stats.rank;
-    entry->uses = static_cast<double>(stats.uses);
-    entry->rate = static_cast<double>(stats.uses) / seconds;
-    entry->runs_used = 1;
-    entry->compile_ms = static_cast<float>(stats.compileSeconds * 1e3);
-    entry->load_ms = static_cast<float>(stats.loadSeconds * 1e3);
-    entry->generic_ns = stats.generic * 1e9;
-    entry->variant_ns = stats.variant * 1e9;
-    entry->sample_extents = impl->sampleExtents[key];
-    profile.keys.push_back(std::move(entry));
-  }
-  std::sort(profile.keys.begin(), profile.keys.end(), [](const auto &a, const auto &b) {
-    return a->first_use_rank < b->first_use_rank;
-  });
-  for (const auto &[roots, count] : impl->rootCounts) {
-    auto entry = std::make_unique<schema::RootCountT>();
-    entry->entry = m.entries()[roots.first].name;
-    entry->roots = roots.second;
-    entry->count = static_cast<double>(count);
-    profile.roots.push_back(std::move(entry));
-  }
-  return profile;
+  return impl->recorder->merge(nullptr, impl->engine->now());
 }
 
 std::vector<FutureUse> LoadedModule::recordedUses() const {
@@ -200,7 +160,7 @@ LoadedModule::create(std::shared_ptr<Engine> engine, std::vector<uint8_t> bundle
 
   const size_t numKeys = m.keys().size();
   impl->flags = std::make_unique<Impl::KeyFlags[]>(numKeys);
-  impl->stats.resize(numKeys);
+  impl->recorder = std::make_unique<ProfileRecorder>(impl->module);
   impl->sampleExtents.resize(numKeys);
   auto policy = makePolicy(e.options.policy);
   for (KeyId key = 0; key < numKeys; ++key)
@@ -299,9 +259,7 @@ TimeNs LoadedModule::Impl::waitFor(KeyId key, TimeNs limit) {
 }
 
 void LoadedModule::Impl::noteRoots(uint32_t entry, std::span<const int64_t> roots) {
-  const auto [where, fresh] = rootCounts.try_emplace({entry, {roots.begin(), roots.end()}}, 0);
-  (void)where;
-  if (!fresh)
+  if (!seenRoots.insert({entry, {roots.begin(), roots.end()}}).second)
     return;
   // A root vector seen for the first time gives examples of extents to measure with.
   for (const SiteInfo &site : module->entries()[entry].sites) {
@@ -348,12 +306,7 @@ std::vector<int64_t> LoadedModule::Impl::examplesFor(KeyId key) const {
 
 void LoadedModule::Impl::drainHistory(TimeNs) {
   history.drain([&](const Use &use) {
-    KeyStats &s = stats[use.key];
-    if (s.uses++ == 0) {
-      s.firstUse = use.at;
-      s.rank = usedKeys++;
-    }
-    lastUse = std::max(lastUse, use.at);
+    recorder->onUse(use.key, use.at, sampleExtents[use.key]);
     brain->onUse(use.key, use.ran, toSeconds(use.kernelNs), use.stream, use.number, use.at);
   });
 }
@@ -363,10 +316,8 @@ void LoadedModule::Impl::apply(Input &input, TimeNs now) {
       [&](auto &in) {
         using T = std::decay_t<decltype(in)>;
         if constexpr (std::is_same_v<T, RequestInput>) {
-          if (firstRequest < 0)
-            firstRequest = now;
           noteRoots(in.entry, in.roots);
-          ++rootCounts[{in.entry, in.roots}];
+          recorder->onRequest(in.entry, in.roots, now);
           brain->onRequest(in.entry, in.roots, now);
         } else if constexpr (std::is_same_v<T, RequestDoneInput>) {
           brain->onRequestDone(now);
@@ -383,11 +334,10 @@ void LoadedModule::Impl::apply(Input &input, TimeNs now) {
         } else if constexpr (std::is_same_v<T, ResultInput>) {
           onResult(in.result, now);
         } else if constexpr (std::is_same_v<T, LoadedInput>) {
-          stats[in.key].loadSeconds = in.seconds;
+          recorder->onStageTimes(in.key, 0, in.seconds * 1e3);
           brain->onLoaded(in.key, in.seconds, now);
         } else if constexpr (std::is_same_v<T, MeasuredInput>) {
-          stats[in.key].generic = in.generic;
-          stats[in.key].variant = in.variant;
+          recorder->onKernelTimes(in.key, in.generic * 1e9, in.variant * 1e9);
           brain->onMeasured(in.key, in.generic, in.variant);
           if (!in.worth)
             brain->onNotWorth(in.key, now);
@@ -407,8 +357,8 @@ void LoadedModule::Impl::onResult(CompileResult &result, TimeNs now) {
     return;
   const KeyId key = job->second;
   jobKeys.erase(job);
-  stats[key].compileSeconds = toSeconds(result.finished - result.started);
   if (result.outcome == JobOutcome::done) {
+    recorder->onStageTimes(key, toSeconds(result.finished - result.started) * 1e3, 0);
     // A full or broken disk costs the next process a compile, not this one its variant.
     if (auto s = engine->get().store->put(contentKeys[key], std::move(result.payload)); !s)
       log(LogLevel::info, "store: {}", s.error().message);

@@ -9,6 +9,7 @@
 #include "engine/Brain.h"
 #include "engine/Engine.h"
 #include "history/History.h"
+#include "history/ProfileRecorder.h"
 #include "loader/Loader.h"
 #include "metrics/EventLog.h"
 #include "prepare/Request.h"
@@ -21,6 +22,7 @@
 #include <deque>
 #include <map>
 #include <mutex>
+#include <set>
 #include <thread>
 #include <variant>
 
@@ -129,16 +131,8 @@ struct LoadedModule::Impl final : BrainActions {
   std::unique_ptr<Brain> brain;
   std::unique_ptr<WorkerPool> pool;
   std::vector<std::vector<int64_t>> sampleExtents; ///< by key; empty: none seen
-  struct KeyStats {
-    TimeNs firstUse = -1;
-    uint64_t uses = 0;
-    uint32_t rank = 0;
-    double compileSeconds = 0, loadSeconds = 0, generic = 0, variant = 0;
-  };
-  std::vector<KeyStats> stats;
-  uint32_t usedKeys = 0;
-  TimeNs firstRequest = -1, lastUse = 0;
-  std::map<std::pair<uint32_t, std::vector<int64_t>>, uint64_t> rootCounts;
+  std::unique_ptr<ProfileRecorder> recorder;
+  std::set<std::pair<uint32_t, std::vector<int64_t>>> seenRoots;
   std::vector<Digest> contentKeys; ///< by key
   schema::TargetT compileTarget;
   schema::CodeFormat compileFormat = schema::CodeFormat::elf;
