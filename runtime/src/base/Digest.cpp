@@ -60,8 +60,8 @@ Hasher &Hasher::add(std::span<const uint8_t> bytes) {
 }
 
 Hasher &Hasher::add(std::string_view text) {
-  return add(std::span(reinterpret_cast<const uint8_t *>(text.data()),
-                       text.size()));
+  return add(
+      std::span(reinterpret_cast<const uint8_t *>(text.data()), text.size()));
 }
 
 Hasher &Hasher::add(int64_t value) {

@@ -29,9 +29,9 @@ struct Registry {
   bool recording = false, environmentRead = false;
 
   void refresh() {
-    detail::failpointsActive.store(
-        !environmentRead || recording || !armed.empty(),
-        std::memory_order_relaxed);
+    detail::failpointsActive.store(!environmentRead || recording ||
+                                       !armed.empty(),
+                                   std::memory_order_relaxed);
   }
 };
 } // namespace

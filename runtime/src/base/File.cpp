@@ -100,7 +100,8 @@ Status writeFileAtomically(const std::string &path,
   const std::string directory = directoryOf(path);
   timespec now;
   clock_gettime(CLOCK_REALTIME, &now);
-  // Processes in different PID namespaces may share the directory, hence the time.
+  // Processes in different PID namespaces may share the directory, hence the
+  // time.
   const std::string temporary = fmt::format(
       "{}/{}{}-{}-{}",
       options.temporaryDirectory.empty() ? directory
@@ -137,10 +138,12 @@ Status makeDirectories(const std::string &path, unsigned mode) {
     const std::string prefix = path.substr(0, slash);
     if (mkdir(prefix.c_str(), mode) != 0 && errno != EEXIST) {
       const int failure = errno;
-      // A read-only parent reports EROFS or EACCES even where the directory exists.
+      // A read-only parent reports EROFS or EACCES even where the directory
+      // exists.
       struct stat info;
       if (stat(prefix.c_str(), &info) != 0 || !S_ISDIR(info.st_mode))
-        return makeErrnoError(failure, "cannot make directory '" + prefix + "'");
+        return makeErrnoError(failure,
+                              "cannot make directory '" + prefix + "'");
     }
     if (slash == std::string::npos)
       break;

@@ -20,17 +20,21 @@ struct BundleSource {
   std::span<const uint8_t> profile = {}; ///< a serialized Profile
 };
 
-/// Blocks until the bundle is built; \returns its verified payload, without envelope. Takes the
-/// compiler's callback: it must have no other user.
+/// Blocks until the bundle is built; \returns its verified payload, without
+/// envelope. Takes the compiler's callback: it must have no other user.
 /// invalidArgument: the module is at fault. unavailable: no worker, or it died.
 /// deadline: it took too long.
-Expected<std::vector<uint8_t>> buildBundle(Compiler &compiler, const BundleSource &source);
+Expected<std::vector<uint8_t>> buildBundle(Compiler &compiler,
+                                           const BundleSource &source);
 
 /// With one worker of its own, at normal priority.
-Expected<std::vector<uint8_t>> buildBundle(WorkerOptions options, const BundleSource &source);
+Expected<std::vector<uint8_t>> buildBundle(WorkerOptions options,
+                                           const BundleSource &source);
 
-/// "host", "sm_90", ... as --targets= gives them; "host" stands for `host`. invalidArgument.
-Expected<std::vector<schema::TargetT>> parseTargets(const std::vector<std::string> &names,
-                                                    const schema::TargetT &host);
+/// "host", "sm_90", ... as --targets= gives them; "host" stands for `host`.
+/// invalidArgument.
+Expected<std::vector<schema::TargetT>>
+parseTargets(const std::vector<std::string> &names,
+             const schema::TargetT &host);
 
 } // namespace pgkp::rt

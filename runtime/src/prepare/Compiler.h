@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-/// \file Compilation through an interface: worker processes, or a simulated compiler.
+/// \file Compilation through an interface: worker processes, or a simulated
+/// compiler.
 #pragma once
 
 #include "base/Clock.h"
@@ -19,15 +20,16 @@ using JobId = uint64_t;
 struct CompileJob {
   JobId id = 0;
   Digest contentKey;
-  std::string label;             ///< "kernel[facts]", for messages
-  std::vector<uint8_t> request;  ///< a serialized RequestMessage
+  std::string label;            ///< "kernel[facts]", for messages
+  std::vector<uint8_t> request; ///< a serialized RequestMessage
 };
 
 enum class JobOutcome {
-  done,      ///< `payload` is a verified Artifact or Bundle
-  rejected,  ///< the compiler said no (bad_input, unsupported, internal): `message`
-  killed,    ///< the worker died or was killed from outside
-  hung,      ///< no answer within the limit; we killed it
+  done,     ///< `payload` is a verified Artifact or Bundle
+  rejected, ///< the compiler said no (bad_input, unsupported, internal):
+            ///< `message`
+  killed,   ///< the worker died or was killed from outside
+  hung,     ///< no answer within the limit; we killed it
   cancelled,
   unavailable ///< no worker could be started
 };
@@ -36,17 +38,17 @@ struct CompileResult {
   JobId id = 0;
   Digest contentKey;
   JobOutcome outcome = JobOutcome::unavailable;
-  std::string message;            ///< one line unless done
-  std::vector<uint8_t> payload;   ///< Artifact or Bundle FlatBuffer, verified
+  std::string message;          ///< one line unless done
+  std::vector<uint8_t> payload; ///< Artifact or Bundle FlatBuffer, verified
   TimeNs started = 0, finished = 0;
-  double cpuSeconds = 0;          ///< of the worker, as it or the kernel reports
-  uint64_t peakRssKib = 0;        ///< as the worker reports; 0: unknown
-  std::string producer;           ///< the worker's identity; empty unless it answered
+  double cpuSeconds = 0;   ///< of the worker, as it or the kernel reports
+  uint64_t peakRssKib = 0; ///< as the worker reports; 0: unknown
+  std::string producer;    ///< the worker's identity; empty unless it answered
 };
 
-/// Runs jobs, at most `capacity` at a time. It never blocks the caller. Results come from the
-/// compiler's own thread (or from the virtual clock's loop) through the callback, exactly one
-/// for each accepted job. Thread-safe.
+/// Runs jobs, at most `capacity` at a time. It never blocks the caller. Results
+/// come from the compiler's own thread (or from the virtual clock's loop)
+/// through the callback, exactly one for each accepted job. Thread-safe.
 class Compiler {
 public:
   using Callback = std::function<void(CompileResult)>;
@@ -55,12 +57,14 @@ public:
   virtual void onResult(Callback callback) = 0;
   /// False: every slot is busy, the job was not taken.
   virtual bool submit(CompileJob job) = 0;
-  /// A job that runs is stopped with its worker; one that is done already stays done.
+  /// A job that runs is stopped with its worker; one that is done already stays
+  /// done.
   virtual void cancel(JobId id) = 0;
   virtual unsigned capacity() const = 0;
   /// Jobs that run now.
   virtual unsigned running() const = 0;
-  /// Limits how many jobs may run from now on (the governor's word); running ones go on.
+  /// Limits how many jobs may run from now on (the governor's word); running
+  /// ones go on.
   virtual void setLimit(unsigned jobs) = 0;
 };
 

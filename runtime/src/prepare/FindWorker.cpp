@@ -50,7 +50,8 @@ Expected<std::string> findWorker() {
     const std::string list(path);
     for (size_t start = 0; start <= list.size();) {
       const size_t stop = std::min(list.find(':', start), list.size());
-      const std::string candidate = list.substr(start, stop - start) + "/" + kName;
+      const std::string candidate =
+          list.substr(start, stop - start) + "/" + kName;
       // A relative entry would run whatever lies in the working directory.
       if (candidate[0] == '/' && stop > start && isProgram(candidate))
         return candidate;

@@ -89,8 +89,8 @@ void JobTable::finished(const CompileResult &result) {
   {
     std::lock_guard lock(impl->mutex);
     const auto it = impl->jobs.find(result.contentKey);
-    // A result of a job that was withdrawn or forgotten meanwhile says nothing about a
-    // later one.
+    // A result of a job that was withdrawn or forgotten meanwhile says nothing
+    // about a later one.
     if (it == impl->jobs.end() || it->second.id != result.id ||
         (it->second.state != JobState::queued &&
          it->second.state != JobState::running))
@@ -163,7 +163,8 @@ JobState JobTable::wait(const Digest &key, TimeNs deadline) const {
     const TimeNs left = deadline - impl->clock.now();
     if (deadline != kForever && left <= 0)
       return state;
-    // The clock need not be the one that sleeping follows, so look again now and then.
+    // The clock need not be the one that sleeping follows, so look again now
+    // and then.
     const TimeNs nap = deadline == kForever
                            ? 20 * kNsPerMs
                            : std::min<TimeNs>(left, 20 * kNsPerMs);

@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-/// \file One job per content key: states, joining, raising, back-off, negative records.
+/// \file One job per content key: states, joining, raising, back-off, negative
+/// records.
 ///
 ///            want                started             finished(done)
 ///   none ----------> queued ----------------> running ----------> ready
 ///    ^                  |                        |
-///    |   finished(cancelled), withdraw           | finished(killed, hung, unavailable)
-///    +------------------+------------------------+------> backoff --(time passes)--> none
+///    |   finished(cancelled), withdraw           | finished(killed, hung,
+///    unavailable)
+///    +------------------+------------------------+------> backoff --(time
+///    passes)--> none
 ///                                                | finished(rejected)
-///                                                +------> refused, for this run
+///                                                +------> refused, for this
+///                                                run
 ///
-/// It holds no queue: the planner orders jobs, this table says whether there is one.
+/// It holds no queue: the planner orders jobs, this table says whether there is
+/// one.
 #pragma once
 
 #include "base/Clock.h"
@@ -23,16 +28,24 @@
 
 namespace pgkp::rt {
 
-enum class JobState : uint8_t { none, queued, running, ready, backoff, refused };
+enum class JobState : uint8_t {
+  none,
+  queued,
+  running,
+  ready,
+  backoff,
+  refused
+};
 
 /// What `want` found.
 enum class Want : uint8_t {
-  start,   ///< there was no job: the caller owns one now, in state queued
-  joined,  ///< there is one, as urgent as this
-  raised,  ///< there was a speculative one; now it is demanded: move it to the front
-  ready,   ///< done before; the artifact is in the store
-  later,   ///< it failed lately: not before `JobView::retryAt`
-  refused  ///< the compiler said no: not again in this run
+  start,  ///< there was no job: the caller owns one now, in state queued
+  joined, ///< there is one, as urgent as this
+  raised, ///< there was a speculative one; now it is demanded: move it to the
+          ///< front
+  ready,  ///< done before; the artifact is in the store
+  later,  ///< it failed lately: not before `JobView::retryAt`
+  refused ///< the compiler said no: not again in this run
 };
 
 struct JobView {
@@ -49,7 +62,8 @@ struct BackoffOptions {
   TimeNs limit = 60 * kNsPerSecond;
 };
 
-/// Deterministic: time comes from the clock given, job numbers count from 1. Thread-safe.
+/// Deterministic: time comes from the clock given, job numbers count from 1.
+/// Thread-safe.
 class JobTable {
 public:
   explicit JobTable(const Clock &clock, BackoffOptions backoff = {});
@@ -59,7 +73,8 @@ public:
     Want want;
     JobId id = 0; ///< of the job, for start, joined and raised
   };
-  /// Someone wants this key compiled. `demand`: it was dispatched, or a caller waits.
+  /// Someone wants this key compiled. `demand`: it was dispatched, or a caller
+  /// waits.
   Answer want(const Digest &key, bool demand);
 
   /// The compiler took the job.
@@ -70,13 +85,15 @@ public:
   void finished(const CompileResult &result);
   /// Found in the store: no job is needed. Wakes the waiters.
   void markReady(const Digest &key);
-  /// The artifact is gone, or the failure is forgiven: the next `want` starts anew.
+  /// The artifact is gone, or the failure is forgiven: the next `want` starts
+  /// anew.
   void forget(const Digest &key);
 
   JobView view(const Digest &key) const;
 
-  /// Blocks until the key's job is over or `deadline` (of the clock) has passed.
-  /// \returns the state then: still queued or running after the deadline.
+  /// Blocks until the key's job is over or `deadline` (of the clock) has
+  /// passed. \returns the state then: still queued or running after the
+  /// deadline.
   JobState wait(const Digest &key, TimeNs deadline) const;
 
   struct Failure {

@@ -132,7 +132,8 @@ static Status checkAnswer(const schema::CompileRequest &request,
   if (!same(artifact.kernel_hash(), request.kernel_hash()) ||
       artifact.kernel()->str() != request.kernel()->str() ||
       !sameFacts(artifact.facts(), request.facts()))
-    return makeError(Code::corrupt, "the artifact is of another kernel or class");
+    return makeError(Code::corrupt,
+                     "the artifact is of another kernel or class");
   if (artifact.format() != request.format() ||
       artifact.target()->device() != request.target()->device())
     return makeError(Code::corrupt, "the artifact is for another target");
@@ -140,7 +141,8 @@ static Status checkAnswer(const schema::CompileRequest &request,
   if (!artifact.code_hash() ||
       toDigest(*artifact.code_hash()) !=
           hashBytes({artifact.code()->data(), artifact.code()->size()}))
-    return makeError(Code::corrupt, "the artifact's code is not what was hashed");
+    return makeError(Code::corrupt,
+                     "the artifact's code is not what was hashed");
   return {};
 }
 
@@ -184,8 +186,7 @@ Expected<CompileResult> verifyAnswer(const CompileJob &job,
   switch (message.request_type()) {
   case schema::Request::CompileRequest:
     take(response.artifact());
-    PGKP_TRY(
-        checkAnswer(*message.request_as_CompileRequest(), result.payload));
+    PGKP_TRY(checkAnswer(*message.request_as_CompileRequest(), result.payload));
     break;
   case schema::Request::BundleRequest:
     take(response.bundle());

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-/// \file Jobs for the worker: what is asked, and whether the answer is one to it.
+/// \file Jobs for the worker: what is asked, and whether the answer is one to
+/// it.
 #pragma once
 
 #include "prepare/Compiler.h"
@@ -27,20 +28,22 @@ struct CompileSpec {
 /// schema/ContentKey.h for the unpacked form.
 Digest contentKey(const CompileSpec &spec, std::string_view producer);
 
-CompileJob makeCompileJob(JobId id, const Digest &contentKey, const CompileSpec &spec,
-                          std::string label);
+CompileJob makeCompileJob(JobId id, const Digest &contentKey,
+                          const CompileSpec &spec, std::string label);
 
 /// `profile`: a serialized Profile, may be empty.
-CompileJob makeBundleJob(JobId id, const std::string &name, std::span<const uint8_t> module,
+CompileJob makeBundleJob(JobId id, const std::string &name,
+                         std::span<const uint8_t> module,
                          std::span<const schema::TargetT> targets,
                          std::span<const uint8_t> profile);
 
 /// Asks for the worker's identity; the result's payload is empty.
 CompileJob makePingJob(JobId id);
 
-/// Reads a worker's answer, which may be anything. On success outcome (done or rejected),
-/// message, payload, cpuSeconds, peakRssKib and producer are set. corrupt: it is no answer to
-/// this job; the worker cannot be trusted any more.
-Expected<CompileResult> verifyAnswer(const CompileJob &job, std::span<const uint8_t> frame);
+/// Reads a worker's answer, which may be anything. On success outcome (done or
+/// rejected), message, payload, cpuSeconds, peakRssKib and producer are set.
+/// corrupt: it is no answer to this job; the worker cannot be trusted any more.
+Expected<CompileResult> verifyAnswer(const CompileJob &job,
+                                     std::span<const uint8_t> frame);
 
 } // namespace pgkp::rt

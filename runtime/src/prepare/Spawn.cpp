@@ -38,8 +38,9 @@ struct Plan {
 static constexpr int kSocketFd = 3;
 static constexpr size_t kStackBytes = 64 << 10;
 
-// The child shares our memory, and with it what sanitizers and the C library keep about
-// descriptors and signal handlers. Plain system calls leave that alone.
+// The child shares our memory, and with it what sanitizers and the C library
+// keep about descriptors and signal handlers. Plain system calls leave that
+// alone.
 #define PGKP_IN_CHILD                                                          \
   __attribute__((no_sanitize("address", "thread", "undefined")))
 
@@ -58,8 +59,8 @@ PGKP_IN_CHILD static void limit(int resource, uint64_t value) {
 }
 
 PGKP_IN_CHILD static void resetSignals() {
-  // The kernel's struct sigaction, whose order of fields differs between architectures: all
-  // zero is SIG_DFL without flags in each.
+  // The kernel's struct sigaction, whose order of fields differs between
+  // architectures: all zero is SIG_DFL without flags in each.
   const uint64_t standard[4] = {};
   const uint64_t none = 0;
   for (int signal = 1; signal <= 64; ++signal)
@@ -77,7 +78,7 @@ PGKP_IN_CHILD static int runChild(void *argument) {
   Plan &plan = *static_cast<Plan *>(argument);
   syscall(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
   if (syscall(SYS_getppid) != plan.parent)
-    leave(); // the parent is gone already
+    leave();                  // the parent is gone already
   syscall(SYS_setpgid, 0, 0); // a Ctrl-C at the terminal is not for us
   syscall(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 
@@ -154,16 +155,18 @@ Expected<Child> spawn(const SpawnOptions &options) {
   if (!null)
     return makeErrnoError(errno, "cannot open /dev/null for a worker");
 
-  const std::vector<std::string> arguments{
-      options.path, fmt::format("--fd={}", kSocketFd)};
+  const std::vector<std::string> arguments{options.path,
+                                           fmt::format("--fd={}", kSocketFd)};
   const std::vector<char *> argv = pointers(arguments);
   const std::vector<char *> envp = pointers(options.environment);
-  Plan plan{options.path.c_str(), argv.data(),      envp.data(),
-            theirSocket.get(),    theirErrors.get(), null.get(),
-            getpid(),             options.memoryMib << 20, options.background};
+  Plan plan{
+      options.path.c_str(), argv.data(), envp.data(), theirSocket.get(),
+      theirErrors.get(),    null.get(),  getpid(),    options.memoryMib << 20,
+      options.background};
 
-  // The child borrows our memory until it runs its program, as vfork's does, but on a stack of
-  // its own. Copying the page tables of a large application would stall it.
+  // The child borrows our memory until it runs its program, as vfork's does,
+  // but on a stack of its own. Copying the page tables of a large application
+  // would stall it.
   const auto stack = std::make_unique<char[]>(kStackBytes);
   char *top = stack.get() + kStackBytes;
   top -= reinterpret_cast<uintptr_t>(top) % 64;

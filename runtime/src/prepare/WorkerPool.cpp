@@ -29,7 +29,8 @@
 
 namespace pgkp::rt {
 
-// After its socket closed, a worker has this long to end and tell its exit status.
+// After its socket closed, a worker has this long to end and tell its exit
+// status.
 static constexpr TimeNs kGrace = 300 * kNsPerMs;
 // Stopping: idle workers get kGrace, all of them this long to be reaped.
 static constexpr TimeNs kStopLimit = 1500 * kNsPerMs;
@@ -39,7 +40,8 @@ namespace {
 
 enum class Source : uint64_t { command, socket, process, errors };
 
-/// Why we ended a worker; what happens to its job and to the counters follows from it.
+/// Why we ended a worker; what happens to its job and to the counters follows
+/// from it.
 enum class Ending : uint8_t { none, hung, cancelled, garbage, retired };
 
 struct Worker {
@@ -118,12 +120,14 @@ std::optional<Exit> reap(const Child &child) {
   }
   if (info.si_pid == 0)
     return std::nullopt;
-  // What it may have started; while it is a zombie the group's number is its own.
+  // What it may have started; while it is a zombie the group's number is its
+  // own.
   kill(-child.pid, SIGKILL);
   if (waitOn(child, &info, WEXITED | WNOHANG, &usage) != 0)
     return Exit{};
   auto seconds = [](const timeval &t) {
-    return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
+    return static_cast<double>(t.tv_sec) +
+           1e-6 * static_cast<double>(t.tv_usec);
   };
   return Exit{true, info.si_code, info.si_status,
               seconds(usage.ru_utime) + seconds(usage.ru_stime)};
@@ -149,10 +153,11 @@ void killGroup(const Child &child) {
 }
 
 std::vector<std::string> workerEnvironment(const WorkerOptions &options) {
-  // Where to find tools and libraries, and how to print; nothing else is its business.
+  // Where to find tools and libraries, and how to print; nothing else is its
+  // business.
   static constexpr const char *allowed[] = {
-      "PATH",         "LD_LIBRARY_PATH", "TMPDIR",       "CUDA_HOME",
-      "CUDA_PATH",    "PGKP_LOG",        "ASAN_OPTIONS", "LSAN_OPTIONS",
+      "PATH",          "LD_LIBRARY_PATH", "TMPDIR",       "CUDA_HOME",
+      "CUDA_PATH",     "PGKP_LOG",        "ASAN_OPTIONS", "LSAN_OPTIONS",
       "UBSAN_OPTIONS", "TSAN_OPTIONS"};
   std::vector<std::string> result{"LC_ALL=C"};
   for (const char *name : allowed)
@@ -265,8 +270,8 @@ WorkerPool::WorkerPool(WorkerOptions options)
 
 WorkerPool::~WorkerPool() {
   if (getpid() != impl->owner) {
-    // After fork there is no such thread here, the workers are not ours, and the mutex may
-    // have been held by a thread that is not here either.
+    // After fork there is no such thread here, the workers are not ours, and
+    // the mutex may have been held by a thread that is not here either.
     (void)impl->thread.release();
     return;
   }
@@ -393,7 +398,8 @@ void WorkerPool::Impl::serve() {
       const auto source = static_cast<Source>(events[i].data.u64 & 3);
       if (source == Source::command) {
         uint64_t ignored;
-        [[maybe_unused]] ssize_t got = read(wake.get(), &ignored, sizeof ignored);
+        [[maybe_unused]] ssize_t got =
+            read(wake.get(), &ignored, sizeof ignored);
         continue;
       }
       // An earlier event of this round may have removed it.
@@ -677,7 +683,8 @@ void WorkerPool::Impl::onErrors(Worker &worker) {
       return;
     }
     worker.errorTail.append(piece, static_cast<size_t>(got));
-    // The first lines of a crash say why, the rest is the stack: keep the start.
+    // The first lines of a crash say why, the rest is the stack: keep the
+    // start.
     if (worker.errorTail.size() > kErrorTailBytes)
       worker.errorTail.resize(kErrorTailBytes);
     if (logEnabled(LogLevel::debug))
@@ -714,7 +721,8 @@ void WorkerPool::Impl::retire(Worker &worker) {
   epoll_ctl(epoll.get(), EPOLL_CTL_DEL, worker.child.socket.get(), nullptr);
 }
 
-/// Idle workers that somebody stopped would only be noticed by a job that they hang.
+/// Idle workers that somebody stopped would only be noticed by a job that they
+/// hang.
 void WorkerPool::Impl::discardStopped() {
   for (const auto &worker : workers)
     if (worker->takesJobs() && isStopped(worker->child)) {
@@ -762,10 +770,9 @@ bool WorkerPool::Impl::tryReap(Worker &worker) {
       result.id = worker.job->id;
       result.contentKey = worker.job->contentKey;
       result.outcome = JobOutcome::killed;
-      result.message =
-          fmt::format("worker died while building '{}': it {}{}{}",
-                      worker.job->label, exit->text(), words.empty() ? "" : ": ",
-                      words);
+      result.message = fmt::format("worker died while building '{}': it {}{}{}",
+                                   worker.job->label, exit->text(),
+                                   words.empty() ? "" : ": ", words);
       result.started = worker.started;
       result.finished = clock.now();
       result.cpuSeconds = std::max(cpu, 0.0);
@@ -811,7 +818,8 @@ void WorkerPool::Impl::deliver(CompileResult result) {
     std::lock_guard lock(mutex);
     target = callback;
   }
-  // Free before the caller hears of it, so that it can submit the next job at once.
+  // Free before the caller hears of it, so that it can submit the next job at
+  // once.
   --outstanding;
   if (target)
     target(std::move(result));

@@ -21,7 +21,8 @@ struct WorkerOptions {
   TimeNs bundleTimeout = 600 * kNsPerSecond;
   /// Address space of a worker; 0: no limit.
   uint64_t memoryMib = 4096;
-  /// A worker is replaced after so many jobs, or when it grew beyond so much memory.
+  /// A worker is replaced after so many jobs, or when it grew beyond so much
+  /// memory.
   unsigned jobsPerWorker = 500;
   uint64_t recycleRssKib = uint64_t{2} << 20;
   /// Idle CPU and I/O class. Off where somebody waits for the result.
@@ -33,23 +34,24 @@ struct WorkerOptions {
   static WorkerOptions fromEnvironment();
 };
 
-/// $PGKP_WORKER, then "pgkp-worker" beside the executable, beside this library, on PATH.
-/// unavailable: one line that says where it was looked for.
+/// $PGKP_WORKER, then "pgkp-worker" beside the executable, beside this library,
+/// on PATH. unavailable: one line that says where it was looked for.
 Expected<std::string> findWorker();
 
-/// Workers are started when a job needs one and kept warm. One thread ("pgkp-workers") serves
-/// all of them; it starts with the first job. What a worker answers is verified before it is
-/// handed up. A job is never repeated: the outcome says what happened, the caller decides.
+/// Workers are started when a job needs one and kept warm. One thread
+/// ("pgkp-workers") serves all of them; it starts with the first job. What a
+/// worker answers is verified before it is handed up. A job is never repeated:
+/// the outcome says what happened, the caller decides.
 ///
-/// A worker is a child with nothing inherited but its socket, an allow-listed environment,
-/// limits, and death with its parent. Stopping takes at most 2 s.
+/// A worker is a child with nothing inherited but its socket, an allow-listed
+/// environment, limits, and death with its parent. Stopping takes at most 2 s.
 ///
 /// Thread-safe. After fork the child's copy takes no jobs and stops nothing.
 class WorkerPool final : public Compiler {
 public:
   explicit WorkerPool(WorkerOptions options);
-  /// Jobs that run are cancelled, and their results delivered, before it returns. Not to be
-  /// called from the callback.
+  /// Jobs that run are cancelled, and their results delivered, before it
+  /// returns. Not to be called from the callback.
   ~WorkerPool() override;
 
   void onResult(Callback callback) override;
@@ -62,7 +64,8 @@ public:
   WorkerCounts counts() const;
   /// Live workers, for tests and diagnostics.
   std::vector<pid_t> pids() const;
-  /// What the last answer gave as the worker's identity; empty before the first.
+  /// What the last answer gave as the worker's identity; empty before the
+  /// first.
   std::string producer() const;
 
 private:

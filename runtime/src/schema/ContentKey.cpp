@@ -87,7 +87,9 @@ Digest contentKey(const Digest &kernelHash, std::span<const schema::Fact> facts,
 Digest keyDigest(const Digest &kernelHash,
                  std::span<const schema::Fact> facts) {
   Hasher hasher;
-  hasher.add(std::string_view("pgkp key")).add(kKeyVersion).add(kernelHash.bytes);
+  hasher.add(std::string_view("pgkp key"))
+      .add(kKeyVersion)
+      .add(kernelHash.bytes);
   addFacts(hasher, facts);
   return hasher.finish();
 }

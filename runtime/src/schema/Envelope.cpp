@@ -59,14 +59,12 @@ std::vector<uint8_t> seal(FileKind kind, std::span<const uint8_t> payload) {
   return file;
 }
 
-Expected<std::span<const uint8_t>> unseal(FileKind kind,
-                                          std::span<const uint8_t> file,
-                                          const std::string &what) {
+Expected<std::span<const uint8_t>>
+unseal(FileKind kind, std::span<const uint8_t> file, const std::string &what) {
   Header header;
   if (file.size() < sizeof header)
-    return makeError(Code::corrupt,
-                     "'{}': {} bytes are too few for a PGKP {}", what,
-                     file.size(), kindName(kind));
+    return makeError(Code::corrupt, "'{}': {} bytes are too few for a PGKP {}",
+                     what, file.size(), kindName(kind));
   std::memcpy(&header, file.data(), sizeof header);
   if (std::memcmp(header.magic, kMagic, sizeof header.magic) != 0)
     return makeError(Code::corrupt, "'{}' is not a PGKP {}: wrong magic number",
@@ -95,7 +93,8 @@ Expected<std::vector<uint8_t>> readSealed(FileKind kind,
                                           const std::string &path) {
   PGKP_ASSIGN(std::vector<uint8_t> file, readFile(path));
   PGKP_TRY(unseal(kind, file, path));
-  // Moved down in place: the payload alone must start at the vector's alignment.
+  // Moved down in place: the payload alone must start at the vector's
+  // alignment.
   file.erase(file.begin(), file.begin() + kEnvelopeBytes);
   return file;
 }

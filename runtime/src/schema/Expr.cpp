@@ -13,7 +13,8 @@ Expected<Expr> Expr::parse(const schema::Expr *expr, size_t numSymbols) {
     return result;
   const auto &nodes = *expr->nodes();
   if (nodes.size() > kMaxNodes)
-    return makeError(Code::corrupt, "expression has {} nodes, at most {} are allowed",
+    return makeError(Code::corrupt,
+                     "expression has {} nodes, at most {} are allowed",
                      nodes.size(), kMaxNodes);
   result.nodes.reserve(nodes.size());
   for (size_t i = 0; i < nodes.size(); ++i) {
@@ -22,8 +23,7 @@ Expected<Expr> Expr::parse(const schema::Expr *expr, size_t numSymbols) {
     case schema::ExprOp::constant:
       break;
     case schema::ExprOp::symbol:
-      if (node.value() < 0 ||
-          static_cast<uint64_t>(node.value()) >= numSymbols)
+      if (node.value() < 0 || static_cast<uint64_t>(node.value()) >= numSymbols)
         return makeError(Code::corrupt,
                          "expression node {} names symbol {}, there are {}", i,
                          node.value(), numSymbols);
@@ -42,15 +42,17 @@ Expected<Expr> Expr::parse(const schema::Expr *expr, size_t numSymbols) {
                          i);
       break;
     default:
-      return makeError(Code::corrupt, "expression node {} has unknown operator {}",
-                       i, static_cast<int>(node.op()));
+      return makeError(Code::corrupt,
+                       "expression node {} has unknown operator {}", i,
+                       static_cast<int>(node.op()));
     }
     result.nodes.push_back(node);
   }
   return result;
 }
 
-// Rounds towards minus infinity; the divisor is neither 0 nor makes it overflow.
+// Rounds towards minus infinity; the divisor is neither 0 nor makes it
+// overflow.
 static int64_t floorDivide(int64_t a, int64_t b) {
   const int64_t quotient = a / b;
   return a % b != 0 && ((a < 0) != (b < 0)) ? quotient - 1 : quotient;
@@ -88,8 +90,7 @@ static std::optional<int64_t> apply(schema::ExprOp op, int64_t a, int64_t b) {
   }
 }
 
-std::optional<int64_t>
-Expr::evaluate(std::span<const int64_t> symbols) const {
+std::optional<int64_t> Expr::evaluate(std::span<const int64_t> symbols) const {
   if (nodes.empty())
     return std::nullopt;
   int64_t values[kMaxNodes];

@@ -91,16 +91,17 @@ Status checkFrameHeader(const FrameHeader &header) {
                      header.magic, header.version, expected.magic,
                      expected.version);
   if (header.size > kMaxFrameBytes)
-    return makeError(Code::corrupt, "frame announces {} bytes, at most {} are read",
+    return makeError(Code::corrupt,
+                     "frame announces {} bytes, at most {} are read",
                      header.size, kMaxFrameBytes);
   return {};
 }
 
 Expected<std::vector<uint8_t>> readFrame(int fd) {
   FrameHeader header;
-  PGKP_ASSIGN(const size_t got,
-              readFully(fd, {reinterpret_cast<uint8_t *>(&header),
-                             sizeof header}));
+  PGKP_ASSIGN(
+      const size_t got,
+      readFully(fd, {reinterpret_cast<uint8_t *>(&header), sizeof header}));
   if (got == 0)
     return makeError(Code::notFound, "the other end closed the worker socket");
   if (got < sizeof header)

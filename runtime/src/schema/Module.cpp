@@ -13,12 +13,12 @@ static constexpr size_t kMaxDims = 64;
 static constexpr size_t kMaxName = 1024;
 static constexpr size_t kMaxKeys = size_t{1} << 20;
 
-// Names go to logs and to dlsym: no spaces, quotes of ours or control characters.
+// Names go to logs and to dlsym: no spaces, quotes of ours or control
+// characters.
 static bool validName(std::string_view name) {
   return !name.empty() && name.size() <= kMaxName &&
-         std::all_of(name.begin(), name.end(), [](char c) {
-           return c > ' ' && c < 0x7f && c != '\'';
-         });
+         std::all_of(name.begin(), name.end(),
+                     [](char c) { return c > ' ' && c < 0x7f && c != '\''; });
 }
 
 static std::string_view view(const flatbuffers::String *text) {
@@ -46,9 +46,8 @@ template <typename T, typename... Args>
 static Expected<T> within(Expected<T> result,
                           fmt::format_string<Args...> format, Args &&...args) {
   if (!result)
-    result.error().message =
-        fmt::format(format, std::forward<Args>(args)...) + ": " +
-        result.error().message;
+    result.error().message = fmt::format(format, std::forward<Args>(args)...) +
+                             ": " + result.error().message;
   return result;
 }
 
@@ -110,7 +109,8 @@ static Status checkConfig(const schema::Config *config) {
   if (config && config->items())
     for (const schema::ConfigItem *item : *config->items())
       if (!inRange(item->kind()) || !validName(view(item->name())))
-        return makeError(Code::corrupt, "configuration has an invalid item '{}'",
+        return makeError(Code::corrupt,
+                         "configuration has an invalid item '{}'",
                          view(item->name()));
   return {};
 }
@@ -120,8 +120,10 @@ Status checkArtifact(const schema::Artifact &artifact, size_t numDims,
   if (!artifact.target() || !inRange(artifact.target()->device()) ||
       !inRange(artifact.format()))
     return makeError(Code::corrupt, "artifact has an unknown target or format");
-  if (!validName(view(artifact.kernel())) || !validName(view(artifact.symbol())))
-    return makeError(Code::corrupt, "artifact has an invalid kernel or symbol name");
+  if (!validName(view(artifact.kernel())) ||
+      !validName(view(artifact.symbol())))
+    return makeError(Code::corrupt,
+                     "artifact has an invalid kernel or symbol name");
   if (artifact.facts())
     for (const schema::Fact *fact : *artifact.facts())
       PGKP_TRY(checkFact(*fact, numDims));
@@ -219,7 +221,8 @@ static Expected<KernelInfo> loadKernel(const schema::Kernel &table) {
                     "generic artifact {}", i));
     if (sizeOf(artifact.facts()) != 0)
       return makeError(Code::corrupt, "generic artifact {} has facts", i);
-    if (!artifact.kernel_hash() || toDigest(*artifact.kernel_hash()) != info.hash)
+    if (!artifact.kernel_hash() ||
+        toDigest(*artifact.kernel_hash()) != info.hash)
       return makeError(Code::corrupt,
                        "generic artifact {} is of another kernel", i);
   }
@@ -256,8 +259,8 @@ static Expected<EntryInfo> loadEntry(const schema::Entry &table,
     return makeError(Code::corrupt, "invalid name or symbol");
   const size_t numRoots = sizeOf(table.roots());
   if (numRoots > kMaxDims)
-    return makeError(Code::corrupt, "{} roots, at most {} are allowed", numRoots,
-                     kMaxDims);
+    return makeError(Code::corrupt, "{} roots, at most {} are allowed",
+                     numRoots, kMaxDims);
   for (size_t i = 0; i < numRoots; ++i) {
     info.roots.emplace_back(view(table.roots()->Get(static_cast<unsigned>(i))));
     if (!validName(info.roots.back()))
@@ -266,8 +269,11 @@ static Expected<EntryInfo> loadEntry(const schema::Entry &table,
 
   for (size_t i = 0; i < sizeOf(table.args()); ++i) {
     const schema::EntryArg &arg = *table.args()->Get(static_cast<unsigned>(i));
-    EntryInfo::Arg entry{std::string(view(arg.name())), arg.element(), {},
-                         arg.persistent(), std::nullopt};
+    EntryInfo::Arg entry{std::string(view(arg.name())),
+                         arg.element(),
+                         {},
+                         arg.persistent(),
+                         std::nullopt};
     if (!inRange(entry.element))
       return makeError(Code::corrupt, "argument {} has an unknown element type",
                        i);
@@ -275,8 +281,9 @@ static Expected<EntryInfo> loadEntry(const schema::Entry &table,
                 within(parseShape(arg.shape(), numRoots), "argument {}", i));
     if (arg.bounded()) {
       if (arg.low() > arg.high())
-        return makeError(Code::corrupt, "argument {} has the empty range [{}, {}]",
-                         i, arg.low(), arg.high());
+        return makeError(Code::corrupt,
+                         "argument {} has the empty range [{}, {}]", i,
+                         arg.low(), arg.high());
       entry.range.emplace(arg.low(), arg.high());
     }
     info.args.push_back(std::move(entry));
@@ -287,16 +294,19 @@ static Expected<EntryInfo> loadEntry(const schema::Entry &table,
         *table.results()->Get(static_cast<unsigned>(i));
     EntryInfo::Result entry{result.element(), {}, result.carries()};
     if (!inRange(entry.element))
-      return makeError(Code::corrupt, "result {} has an unknown element type", i);
+      return makeError(Code::corrupt, "result {} has an unknown element type",
+                       i);
     PGKP_ASSIGN(entry.shape,
                 within(parseShape(result.shape(), numRoots), "result {}", i));
     if (entry.carries < -1 ||
         entry.carries >= static_cast<int64_t>(info.args.size()))
-      return makeError(Code::corrupt, "result {} carries argument {}, there are {}",
-                       i, entry.carries, info.args.size());
+      return makeError(Code::corrupt,
+                       "result {} carries argument {}, there are {}", i,
+                       entry.carries, info.args.size());
     if (entry.carries >= 0) {
       const EntryInfo::Arg &arg = info.args[entry.carries];
-      if (arg.element != entry.element || arg.shape.size() != entry.shape.size())
+      if (arg.element != entry.element ||
+          arg.shape.size() != entry.shape.size())
         return makeError(Code::corrupt,
                          "result {} carries argument {} of another type", i,
                          entry.carries);
@@ -357,10 +367,10 @@ Module::load(std::vector<uint8_t> bytes) {
     for (size_t c = 0; c <= info.classes.size(); ++c)
       module->keyInfos.push_back(
           {static_cast<uint32_t>(i), static_cast<uint32_t>(c),
-           keyDigest(info.hash, c < info.classes.size()
-                                    ? std::span<const schema::Fact>(
-                                          info.classes[c].facts)
-                                    : std::span<const schema::Fact>())});
+           keyDigest(info.hash,
+                     c < info.classes.size()
+                         ? std::span<const schema::Fact>(info.classes[c].facts)
+                         : std::span<const schema::Fact>())});
     module->kernelInfos.push_back(std::move(info));
   }
 
@@ -408,7 +418,8 @@ KeyId Module::classify(uint32_t kernel,
                        std::span<const int64_t> extents) const {
   const KernelInfo &info = kernelInfos[kernel];
   size_t index = 0;
-  while (index < info.classes.size() && !holds(info.classes[index].facts, extents))
+  while (index < info.classes.size() &&
+         !holds(info.classes[index].facts, extents))
     ++index;
   return info.firstKey + static_cast<KeyId>(index);
 }

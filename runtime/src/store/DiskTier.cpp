@@ -41,10 +41,11 @@ static Status checkOwned(const std::string &path) {
                      "'{}' belongs to user {}; user {} is expected", path,
                      info.st_uid, geteuid());
   if (info.st_mode & (S_IWGRP | S_IWOTH))
-    return makeError(Code::permission,
-                     "'{}' can be written by others (mode {:04o}); mode 0700 is "
-                     "expected",
-                     path, info.st_mode & 07777);
+    return makeError(
+        Code::permission,
+        "'{}' can be written by others (mode {:04o}); mode 0700 is "
+        "expected",
+        path, info.st_mode & 07777);
   if (access(path.c_str(), R_OK | X_OK) != 0)
     return makeErrnoError(errno, "cannot read '" + path + "'");
   return {};
@@ -74,7 +75,8 @@ Expected<std::unique_ptr<DiskTier>> DiskTier::open(const std::string &directory,
   std::unique_ptr<DiskTier> tier(new DiskTier(root, clock, writeRetry));
   // A directory that cannot be written is still good to read from.
   Status made = makeOne(tier->version);
-  for (const char *folder : {"artifacts", "bundles", "tuning", "quarantine", "tmp"})
+  for (const char *folder :
+       {"artifacts", "bundles", "tuning", "quarantine", "tmp"})
     if (made)
       made = makeOne(tier->version + "/" + folder);
   if (!made) {
@@ -100,7 +102,8 @@ Expected<std::vector<uint8_t>> DiskTier::read(RecordKind kind,
   PGKP_ASSIGN(std::vector<uint8_t> file,
               readFile(path, kEnvelopeBytes + (uint64_t{1} << 30), "store"));
   if (auto payload = unseal(kind.file, file, path); !payload) {
-    // Whatever is wrong with it: a record of ours under v1/ has this version and kind.
+    // Whatever is wrong with it: a record of ours under v1/ has this version
+    // and kind.
     quarantine(kind, key, payload.error().message);
     return makeError(Code::corrupt, "{}", payload.error().message);
   }
@@ -115,14 +118,16 @@ void DiskTier::quarantine(RecordKind kind, const Digest &key,
       fmt::format("{}/quarantine/{}-{}.pgkp", version, kind.folder, key.hex());
   log(LogLevel::warning, "{}; the record is put aside and made again", reason);
   if (injected("store.quarantine") || rename(path.c_str(), target.c_str()) != 0)
-    // Next to nothing: the next write replaces it, the next read reports it again.
+    // Next to nothing: the next write replaces it, the next read reports it
+    // again.
     log(LogLevel::debug, "cannot move '{}' to quarantine", path);
 }
 
 Status DiskTier::write(RecordKind kind, const Digest &key,
                        std::span<const uint8_t> payload) {
   if (clock.now() < restUntil.load(std::memory_order_relaxed))
-    return makeError(Code::unavailable, "'{}' is not written to for a while", root);
+    return makeError(Code::unavailable, "'{}' is not written to for a while",
+                     root);
   const std::string path = pathOf(kind, key);
   AtomicWriteOptions options;
   options.temporaryDirectory = version + "/tmp";
@@ -135,8 +140,8 @@ Status DiskTier::write(RecordKind kind, const Digest &key,
   if (!status && status.error().code == Code::notFound) {
     // Somebody removed the folders: `rm -rf` of a cache is always allowed.
     for (const std::string &folder :
-         {root, version, version + "/" + kind.folder, options.temporaryDirectory,
-          directoryOf(path)})
+         {root, version, version + "/" + kind.folder,
+          options.temporaryDirectory, directoryOf(path)})
       (void)makeOne(folder);
     status = writeFileAtomically(path, file, options);
   }
@@ -149,7 +154,8 @@ void DiskTier::noteWriteFailure(const Error &error) {
   restUntil.store(clock.now() + writeRetry, std::memory_order_relaxed);
   if (!warned.exchange(true))
     log(LogLevel::warning,
-        "the store '{}' cannot be written; new records are kept in memory only: "
+        "the store '{}' cannot be written; new records are kept in memory "
+        "only: "
         "{}",
         root, error.message);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-/// \file Sealed records as files. Every system call passes a failpoint "store.<call>".
+/// \file Sealed records as files. Every system call passes a failpoint
+/// "store.<call>".
 #pragma once
 
 #include "base/Clock.h"
@@ -26,20 +27,21 @@ constexpr RecordKind kTuning{"tuning", FileKind::tuning};
 /// Thread-safe. Other processes may use the directory at the same time.
 class DiskTier {
 public:
-  /// Makes the directory if need be and checks that nobody else can write to it. permission:
-  /// a symbolic link, another owner (root's may be read), or writable by others.
-  static Expected<std::unique_ptr<DiskTier>> open(const std::string &directory,
-                                                  const Clock &clock,
-                                                  TimeNs writeRetry);
+  /// Makes the directory if need be and checks that nobody else can write to
+  /// it. permission: a symbolic link, another owner (root's may be read), or
+  /// writable by others.
+  static Expected<std::unique_ptr<DiskTier>>
+  open(const std::string &directory, const Clock &clock, TimeNs writeRetry);
 
-  /// The verified payload. notFound; corrupt: it is in quarantine now; io and others: the
-  /// system call failed.
+  /// The verified payload. notFound; corrupt: it is in quarantine now; io and
+  /// others: the system call failed.
   Expected<std::vector<uint8_t>> read(RecordKind kind, const Digest &key);
   /// Silent while the disk rests after a failure: then `unavailable`.
   Status write(RecordKind kind, const Digest &key,
                std::span<const uint8_t> payload);
   /// For records whose payload turned out to be wrong after the checksum held.
-  void quarantine(RecordKind kind, const Digest &key, const std::string &reason);
+  void quarantine(RecordKind kind, const Digest &key,
+                  const std::string &reason);
   bool contains(RecordKind kind, const Digest &key) const;
   Status erase(RecordKind kind, const Digest &key);
   Expected<std::vector<RecordInfo>> list(RecordKind kind) const;

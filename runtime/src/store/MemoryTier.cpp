@@ -27,7 +27,8 @@ MemoryTier::put(std::shared_ptr<const StoredArtifact> artifact) {
   order.push_front(artifact);
   index.emplace(artifact->contentKey(), order.begin());
   bytes += artifact->payload().size();
-  // The newest stays even if it alone is over the limit: its caller is about to load it.
+  // The newest stays even if it alone is over the limit: its caller is about to
+  // load it.
   while (bytes > limit && order.size() > 1) {
     remove(std::prev(order.end()));
     ++evictions;

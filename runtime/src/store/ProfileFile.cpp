@@ -13,21 +13,25 @@
 
 namespace pgkp::rt {
 
-// Below this a key or root vector was seen long ago: 14 runs after its only one.
+// Below this a key or root vector was seen long ago: 14 runs after its only
+// one.
 static constexpr double kForgotten = 0.05;
 static constexpr size_t kMaxVector = 64;
 
-static bool isAmount(double value) { return std::isfinite(value) && value >= 0; }
+static bool isAmount(double value) {
+  return std::isfinite(value) && value >= 0;
+}
 
 static Status checkProfile(const schema::ProfileT &profile,
                            const std::string &path) {
   auto corrupt = [&](size_t index, const char *what) {
-    return makeError(Code::corrupt, "'{}': entry {} of the profile has {}", path,
-                     index, what);
+    return makeError(Code::corrupt, "'{}': entry {} of the profile has {}",
+                     path, index, what);
   };
   if (profile.keys.size() > kMaxProfileKeys ||
       profile.roots.size() > kMaxProfileKeys || !isAmount(profile.runs))
-    return makeError(Code::corrupt, "'{}': profile has impossible counts", path);
+    return makeError(Code::corrupt, "'{}': profile has impossible counts",
+                     path);
   for (size_t i = 0; i < profile.keys.size(); ++i) {
     const schema::KeyProfileT &key = *profile.keys[i];
     if (!key.kernel_hash)
@@ -69,7 +73,8 @@ Expected<schema::ProfileT> loadProfile(const std::string &path) {
 
 std::vector<uint8_t> serializeProfile(const schema::ProfileT &profile) {
   flatbuffers::FlatBufferBuilder builder;
-  schema::FinishProfileBuffer(builder, schema::Profile::Pack(builder, &profile));
+  schema::FinishProfileBuffer(builder,
+                              schema::Profile::Pack(builder, &profile));
   return {builder.GetBufferPointer(),
           builder.GetBufferPointer() + builder.GetSize()};
 }
@@ -92,9 +97,9 @@ static void mergeKey(schema::KeyProfileT &into, const schema::KeyProfileT &run,
                      double olderRuns, double runs) {
   const double used = into.runs_used + run.runs_used;
   if (used > 0)
-    into.first_use_s = (into.first_use_s * into.runs_used +
-                        run.first_use_s * run.runs_used) /
-                       used;
+    into.first_use_s =
+        (into.first_use_s * into.runs_used + run.first_use_s * run.runs_used) /
+        used;
   into.runs_used = used;
   into.uses = (into.uses * olderRuns + run.uses * runs) / (olderRuns + runs);
   into.rate = (into.rate * olderRuns + run.rate * runs) / (olderRuns + runs);
@@ -146,9 +151,11 @@ static void mergeKeys(schema::ProfileT &result, const schema::ProfileT &older,
     }
   std::erase_if(keys, [](const auto &k) { return k->runs_used < kForgotten; });
   if (keys.size() > kMaxProfileKeys) {
-    std::stable_sort(keys.begin(), keys.end(), [](const auto &l, const auto &r) {
-      return std::pair(l->runs_used, l->uses) > std::pair(r->runs_used, r->uses);
-    });
+    std::stable_sort(keys.begin(), keys.end(),
+                     [](const auto &l, const auto &r) {
+                       return std::pair(l->runs_used, l->uses) >
+                              std::pair(r->runs_used, r->uses);
+                     });
     keys.resize(kMaxProfileKeys);
   }
   std::stable_sort(keys.begin(), keys.end(), [](const auto &l, const auto &r) {

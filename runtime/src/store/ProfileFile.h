@@ -25,14 +25,17 @@ Status saveProfile(const std::string &path, const schema::ProfileT &profile);
 /// The profile as bytes for a BundleRequest, without envelope.
 std::vector<uint8_t> serializeProfile(const schema::ProfileT &profile);
 
-/// One more run: what `older` says is aged by kProfileAging and merged with `run` (runs 0 counts
-/// as 1). Keys are told apart by kernel hash and canonical facts, and averages weigh runs;
-/// measurements are the newest. The keys used in most runs are kept, in order of first use.
-/// Roots of another module are dropped.
-schema::ProfileT mergeProfiles(const schema::ProfileT &older, const schema::ProfileT &run);
+/// One more run: what `older` says is aged by kProfileAging and merged with
+/// `run` (runs 0 counts as 1). Keys are told apart by kernel hash and canonical
+/// facts, and averages weigh runs; measurements are the newest. The keys used
+/// in most runs are kept, in order of first use. Roots of another module are
+/// dropped.
+schema::ProfileT mergeProfiles(const schema::ProfileT &older,
+                               const schema::ProfileT &run);
 
-/// Merges the run into the profile at `path`; a missing one is an empty one, a damaged one is
-/// replaced with a warning. Of two processes that do it at once one may lose its run.
+/// Merges the run into the profile at `path`; a missing one is an empty one, a
+/// damaged one is replaced with a warning. Of two processes that do it at once
+/// one may lose its run.
 Status saveProfileMerged(const std::string &path, const schema::ProfileT &run);
 
 } // namespace pgkp::rt

@@ -17,7 +17,8 @@
 
 namespace pgkp::rt {
 
-// The kernel's own numbers of extents and arguments are checked where the module is known.
+// The kernel's own numbers of extents and arguments are checked where the
+// module is known.
 static constexpr size_t kAnyDims = 64, kAnyArgs = 65535;
 
 Expected<std::shared_ptr<const StoredArtifact>>
@@ -32,7 +33,8 @@ StoredArtifact::create(const Digest &contentKey, std::vector<uint8_t> payload) {
                      contentKey.hex());
   result->table = schema::GetArtifact(bytes.data());
   const schema::Artifact &artifact = *result->table;
-  if (!artifact.content_key() || toDigest(*artifact.content_key()) != contentKey)
+  if (!artifact.content_key() ||
+      toDigest(*artifact.content_key()) != contentKey)
     return makeError(Code::corrupt, "artifact {} is filed under another key",
                      contentKey.hex());
   if (Status status = checkArtifact(artifact, kAnyDims, kAnyArgs); !status)
@@ -41,7 +43,8 @@ StoredArtifact::create(const Digest &contentKey, std::vector<uint8_t> payload) {
   if (!artifact.code_hash() ||
       toDigest(*artifact.code_hash()) !=
           hashBytes({artifact.code()->data(), artifact.code()->size()}))
-    return makeError(Code::corrupt, "artifact {}: its code is not what was hashed",
+    return makeError(Code::corrupt,
+                     "artifact {}: its code is not what was hashed",
                      contentKey.hex());
   return result;
 }
@@ -72,12 +75,14 @@ struct Store::Impl {
   std::atomic<uint64_t> memoryHits{0}, diskHits{0}, misses{0}, corrupt{0},
       readErrors{0}, puts{0}, writeErrors{0};
 
-  /// What the disk holds otherwise: small, or only there while there is no disk.
+  /// What the disk holds otherwise: small, or only there while there is no
+  /// disk.
   std::mutex mutex;
   std::unordered_map<Digest, std::vector<uint8_t>, DigestHash> bundles, tuning;
 
   Expected<std::vector<uint8_t>> read(RecordKind kind, const Digest &key);
-  void write(RecordKind kind, const Digest &key, std::span<const uint8_t> bytes);
+  void write(RecordKind kind, const Digest &key,
+             std::span<const uint8_t> bytes);
   Expected<std::vector<uint8_t>>
   readSmall(RecordKind kind, const Digest &key,
             std::unordered_map<Digest, std::vector<uint8_t>, DigestHash> &kept);
@@ -99,7 +104,8 @@ std::unique_ptr<Store> Store::open(StoreOptions options) {
   } else {
     impl.problem = disk.error();
     log(LogLevel::warning,
-        "the store '{}' cannot be used, prepared kernels are kept in memory only: "
+        "the store '{}' cannot be used, prepared kernels are kept in memory "
+        "only: "
         "{}",
         options.directory, disk.error().message);
   }
@@ -192,7 +198,8 @@ Status Store::erase(const Digest &contentKey) {
       return status;
   }
   if (!inMemory)
-    return makeError(Code::notFound, "{} is not in the store", contentKey.hex());
+    return makeError(Code::notFound, "{} is not in the store",
+                     contentKey.hex());
   return {};
 }
 

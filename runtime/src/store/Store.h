@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-/// \file The prepared-kernel cache: artifacts, bundles and tuning results in memory and on disk.
+/// \file The prepared-kernel cache: artifacts, bundles and tuning results in
+/// memory and on disk.
 ///
-/// On disk each record is one sealed file (schema/Envelope.h) under its own name:
+/// On disk each record is one sealed file (schema/Envelope.h) under its own
+/// name:
 ///   <dir>/v1/artifacts/ab/<64 hex digits>.pgkp     also bundles/, tuning/
 ///   <dir>/v1/quarantine/                           records that did not verify
-///   <dir>/v1/tmp/                                  writes that are not finished
-/// Files suffice: a name gives the path, a rename publishes, and no reader holds a lock that a
-/// dead process could keep. An index may be added beside them; it would only speed up `list`.
+///   <dir>/v1/tmp/                                  writes that are not
+///   finished
+/// Files suffice: a name gives the path, a rename publishes, and no reader
+/// holds a lock that a dead process could keep. An index may be added beside
+/// them; it would only speed up `list`.
 #pragma once
 
 #include "base/Clock.h"
@@ -23,12 +27,12 @@
 
 namespace pgkp::rt {
 
-/// A verified Artifact and the bytes it lies in. Thread-safe: immutable. Whoever holds one pins
-/// it: eviction drops the store's reference only.
+/// A verified Artifact and the bytes it lies in. Thread-safe: immutable.
+/// Whoever holds one pins it: eviction drops the store's reference only.
 class StoredArtifact {
 public:
-  /// Verifies the FlatBuffer and that it is filed under `contentKey`, and that its code is what
-  /// was hashed. corrupt.
+  /// Verifies the FlatBuffer and that it is filed under `contentKey`, and that
+  /// its code is what was hashed. corrupt.
   static Expected<std::shared_ptr<const StoredArtifact>>
   create(const Digest &contentKey, std::vector<uint8_t> payload);
 
@@ -47,17 +51,17 @@ private:
 
 struct StoreStats {
   uint64_t memoryHits = 0, diskHits = 0;
-  uint64_t misses = 0;      ///< not there
-  uint64_t corrupt = 0;     ///< did not verify; now in quarantine
-  uint64_t readErrors = 0;  ///< a system call failed: not a miss
+  uint64_t misses = 0;     ///< not there
+  uint64_t corrupt = 0;    ///< did not verify; now in quarantine
+  uint64_t readErrors = 0; ///< a system call failed: not a miss
   uint64_t puts = 0, writeErrors = 0;
-  uint64_t evictions = 0;   ///< from memory
+  uint64_t evictions = 0; ///< from memory
   uint64_t memoryBytes = 0, memoryRecords = 0;
 };
 
 struct RecordInfo {
   Digest key;
-  uint64_t bytes = 0;    ///< of the file; of the payload if it is in memory only
+  uint64_t bytes = 0; ///< of the file; of the payload if it is in memory only
   int64_t modifiedS = 0; ///< Unix time; 0 if it is in memory only
   bool onDisk = false;
 };
@@ -66,11 +70,14 @@ struct RecordInfo {
 class ArtifactStore {
 public:
   virtual ~ArtifactStore() = default;
-  /// notFound: compile it. corrupt: it was there, did not verify, and is in quarantine; compile
-  /// it. io, permission, exhausted: the disk failed, which says nothing about the record.
-  virtual Expected<std::shared_ptr<const StoredArtifact>> get(const Digest &contentKey) = 0;
-  /// Takes an Artifact FlatBuffer. It is in memory when this returns; if the disk refuses, that
-  /// is counted and said once, and is no error. corrupt: the artifact does not verify.
+  /// notFound: compile it. corrupt: it was there, did not verify, and is in
+  /// quarantine; compile it. io, permission, exhausted: the disk failed, which
+  /// says nothing about the record.
+  virtual Expected<std::shared_ptr<const StoredArtifact>>
+  get(const Digest &contentKey) = 0;
+  /// Takes an Artifact FlatBuffer. It is in memory when this returns; if the
+  /// disk refuses, that is counted and said once, and is no error. corrupt: the
+  /// artifact does not verify.
   virtual Expected<std::shared_ptr<const StoredArtifact>>
   put(const Digest &contentKey, std::vector<uint8_t> artifact) = 0;
   /// Does not read the record.
@@ -99,33 +106,37 @@ struct StoreOptions {
   const Clock *clock = nullptr; ///< null: SteadyClock
 };
 
-/// $PGKP_CACHE_DIR, else $XDG_CACHE_HOME/pgkp, else $HOME/.cache/pgkp. "none" as it is; empty
-/// if none of them is set.
+/// $PGKP_CACHE_DIR, else $XDG_CACHE_HOME/pgkp, else $HOME/.cache/pgkp. "none"
+/// as it is; empty if none of them is set.
 std::string defaultStoreDirectory();
 
 /// Thread-safe, and safe beside other processes on the same directory.
 class Store final : public ArtifactStore {
 public:
-  /// Never fails: a directory that cannot be used (not made, not ours, a symbolic link,
-  /// writable by others) gives one warning that names it, and memory only.
+  /// Never fails: a directory that cannot be used (not made, not ours, a
+  /// symbolic link, writable by others) gives one warning that names it, and
+  /// memory only.
   static std::unique_ptr<Store> open(StoreOptions options);
   ~Store() override;
 
-  Expected<std::shared_ptr<const StoredArtifact>> get(const Digest &contentKey) override;
-  Expected<std::shared_ptr<const StoredArtifact>> put(const Digest &contentKey,
-                                                      std::vector<uint8_t> artifact) override;
+  Expected<std::shared_ptr<const StoredArtifact>>
+  get(const Digest &contentKey) override;
+  Expected<std::shared_ptr<const StoredArtifact>>
+  put(const Digest &contentKey, std::vector<uint8_t> artifact) override;
   bool contains(const Digest &contentKey) override;
   Expected<std::vector<RecordInfo>> list() override;
   Status erase(const Digest &contentKey) override;
   StoreStats stats() const override;
 
-  /// Bundles by a digest of source module, targets, profile and producer. Payload without
-  /// envelope; errors as for `get`. Bundles are not kept in memory unless there is no disk.
+  /// Bundles by a digest of source module, targets, profile and producer.
+  /// Payload without envelope; errors as for `get`. Bundles are not kept in
+  /// memory unless there is no disk.
   Expected<std::vector<uint8_t>> getBundle(const Digest &key);
   Status putBundle(const Digest &key, std::span<const uint8_t> bundle);
 
   /// By content key and device name. Errors as for `get`.
-  Expected<TuningResult> getTuning(const Digest &contentKey, const std::string &device);
+  Expected<TuningResult> getTuning(const Digest &contentKey,
+                                   const std::string &device);
   Status putTuning(const TuningResult &result);
 
   /// Where it is on disk; empty: memory only.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "base/Clock.h"
 #include "base/Failpoint.h"
+#include "base/Clock.h"
 
 #include <cerrno>
 #include <gtest/gtest.h>

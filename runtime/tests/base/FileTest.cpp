@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "base/Failpoint.h"
 #include "base/File.h"
+#include "base/Failpoint.h"
 #include "base/TempDir.h"
 
 #include <cerrno>
@@ -18,8 +18,7 @@ std::vector<uint8_t> bytes(std::string_view text) {
 }
 size_t filesIn(const std::string &path) {
   size_t count = 0;
-  for ([[maybe_unused]] auto &entry :
-       std::filesystem::directory_iterator(path))
+  for ([[maybe_unused]] auto &entry : std::filesystem::directory_iterator(path))
     ++count;
   return count;
 }
@@ -44,8 +43,7 @@ TEST_F(FileTest, ErrorsHaveCodes) {
   EXPECT_EQ(readFile(dir.path).error().code, Code::invalidArgument);
   ASSERT_TRUE(writeFileAtomically(dir / "x", bytes("12345")));
   EXPECT_EQ(readFile(dir / "x", 4).error().code, Code::exhausted);
-  EXPECT_EQ(writeFileAtomically(dir / "no/x", {}).error().code,
-            Code::notFound);
+  EXPECT_EQ(writeFileAtomically(dir / "no/x", {}).error().code, Code::notFound);
 }
 
 TEST_F(FileTest, EveryFailedCallLeavesTheOldContent) {

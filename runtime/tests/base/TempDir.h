@@ -32,7 +32,8 @@ public:
   std::string path;
 };
 
-/// Without the syncs that writeFileAtomically pays for: tests write thousands of files.
+/// Without the syncs that writeFileAtomically pays for: tests write thousands
+/// of files.
 inline void overwrite(const std::string &path, std::span<const uint8_t> bytes) {
   std::ofstream(path, std::ios::binary)
       .write(reinterpret_cast<const char *>(bytes.data()),

@@ -115,9 +115,7 @@ TEST_F(JobTableTest, WaitersJoinAndTimeOut) {
   jobs.want(key(1), true);
   EXPECT_EQ(jobs.wait(key(1), clock.now()), JobState::queued);
   jobs.started(key(1));
-  std::thread late([&] {
-    clock.advance(10);
-  });
+  std::thread late([&] { clock.advance(10); });
   EXPECT_EQ(jobs.wait(key(1), 1010), JobState::running);
   late.join();
   std::vector<std::thread> waiters;

@@ -30,7 +30,8 @@ namespace {
 WorkerOptions testOptions(unsigned workers = 1) {
   WorkerOptions options;
   options.path =
-      (fs::canonical("/proc/self/exe").parent_path() / "pgkp_test_worker").string();
+      (fs::canonical("/proc/self/exe").parent_path() / "pgkp_test_worker")
+          .string();
   options.workers = workers;
   options.memoryMib = 0; // sanitizers reserve terabytes
   options.jobTimeout = 30 * kNsPerSecond;
@@ -127,7 +128,8 @@ TEST_F(PoolTest, CompilesAndKeepsTheWorkerWarm) {
     EXPECT_EQ(result.contentKey, keyOf("ok"));
     EXPECT_EQ(result.producer, "test worker 1");
     EXPECT_GE(result.finished, result.started);
-    flatbuffers::Verifier verifier(result.payload.data(), result.payload.size());
+    flatbuffers::Verifier verifier(result.payload.data(),
+                                   result.payload.size());
     EXPECT_TRUE(schema::VerifyArtifactBuffer(verifier));
   }
   EXPECT_EQ(threadsNamed("pgkp-workers"), 1u);
@@ -259,7 +261,8 @@ TEST_F(PoolTest, WrongAnswersEndTheWorker) {
   uint64_t expected = 0;
   for (const char *how :
        {"garbage", "no-frame", "huge", "wrong-job", "wrong-key", "wrong-code",
-        "wrong-kernel", "wrong-facts", "wrong-format", "wrong-status", "empty"}) {
+        "wrong-kernel", "wrong-facts", "wrong-format", "wrong-status",
+        "empty"}) {
     const CompileResult result = run(how);
     EXPECT_EQ(result.outcome, JobOutcome::rejected) << how;
     EXPECT_NE(result.message.find("is wrong: "), std::string::npos)
@@ -447,7 +450,7 @@ TEST_F(PoolTest, ApplicationThatReapsEverything) {
   start(testOptions());
   ASSERT_EQ(run("ok").outcome, JobOutcome::done);
   const pid_t worker = pool->pids().at(0);
-  struct sigaction before, ignore {};
+  struct sigaction before, ignore{};
   ignore.sa_handler = SIG_IGN;
   sigaction(SIGCHLD, &ignore, &before);
   kill(worker, SIGKILL);
@@ -476,7 +479,8 @@ TEST_F(PoolTest, MissingOrBrokenWorkerIsUnavailable) {
 
 TEST_F(PoolTest, EveryFailedSystemCallGivesAnOutcome) {
   start(testOptions());
-  for (const char *call : {"worker.socketpair", "worker.pipe", "worker.spawn"}) {
+  for (const char *call :
+       {"worker.socketpair", "worker.pipe", "worker.spawn"}) {
     setFailpoint(call, FailpointAction::error, EMFILE);
     EXPECT_EQ(run("ok").outcome, JobOutcome::unavailable) << call;
   }

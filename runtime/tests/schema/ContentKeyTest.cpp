@@ -33,12 +33,11 @@ struct Inputs {
     target.chip = chip;
     target.features = features;
     targetBuilder.Finish(schema::Target::Pack(targetBuilder, &target));
-    return contentKey(kernel, facts,
-                      flatbuffers::GetRoot<schema::Config>(
-                          configBuilder.GetBufferPointer()),
-                      *flatbuffers::GetRoot<schema::Target>(
-                          targetBuilder.GetBufferPointer()),
-                      format, pipeline, producer);
+    return contentKey(
+        kernel, facts,
+        flatbuffers::GetRoot<schema::Config>(configBuilder.GetBufferPointer()),
+        *flatbuffers::GetRoot<schema::Target>(targetBuilder.GetBufferPointer()),
+        format, pipeline, producer);
   }
 };
 } // namespace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "schema/Envelope.h"
 #include "base/File.h"
 #include "base/TempDir.h"
-#include "schema/Envelope.h"
 
 #include <gtest/gtest.h>
 

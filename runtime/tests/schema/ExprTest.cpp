@@ -78,8 +78,7 @@ TEST(Expr, RefusesBadNodes) {
   EXPECT_FALSE(parse({symbol(-1)}, 2));
   EXPECT_FALSE(parse({symbol(0), node(Op::sum, 0, 1)}, 1));
   EXPECT_FALSE(parse({node(static_cast<Op>(77), 0, 0)}, 1));
-  EXPECT_FALSE(
-      parse(std::vector<schema::ExprNode>(1025, constant(1)), 0));
+  EXPECT_FALSE(parse(std::vector<schema::ExprNode>(1025, constant(1)), 0));
   EXPECT_TRUE(parse(std::vector<schema::ExprNode>(1024, constant(1)), 0));
 }
 

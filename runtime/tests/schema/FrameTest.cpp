@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "base/File.h"
 #include "schema/Frame.h"
+#include "base/File.h"
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>

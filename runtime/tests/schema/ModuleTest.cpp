@@ -110,7 +110,9 @@ TEST(Module, RefusesWhatTheVerifierLetsThrough) {
              {static_cast<schema::FactKind>(9), 0, 1, 1}};
        }},
       {"class 1 repeats an earlier one",
-       [](B &b) { b.kernels[0]->classes[1]->facts = {eq(0, 1), eq(0, 1)}; }},
+       [](B &b) {
+         b.kernels[0]->classes[1]->facts = {eq(0, 1), eq(0, 1)};
+       }},
       {"class 2 has no facts",
        [](B &b) { b.kernels[0]->classes[2]->facts.clear(); }},
       {"probability outside [0, 1]",
@@ -147,7 +149,9 @@ TEST(Module, RefusesWhatTheVerifierLetsThrough) {
       {"site 1: kernel number 2, there are 2",
        [](B &b) { b.entries[0]->sites[1]->kernel = 2; }},
       {"site 2: 1 extents, kernel 'fill' has 0",
-       [](B &b) { b.entries[0]->sites[2]->extents.push_back(expr({constant(1)})); }},
+       [](B &b) {
+         b.entries[0]->sites[2]->extents.push_back(expr({constant(1)}));
+       }},
       {"result 0 carries argument 1, there are 1",
        [](B &b) { b.entries[0]->results[0]->carries = 1; }},
       {"result 0 carries argument -2",
@@ -162,8 +166,7 @@ TEST(Module, RefusesWhatTheVerifierLetsThrough) {
          b.entries[0]->args[0]->low = 2;
          b.entries[0]->args[0]->high = 1;
        }},
-      {"invalid name or symbol",
-       [](B &b) { b.entries[0]->symbol = "a\nb"; }},
+      {"invalid name or symbol", [](B &b) { b.entries[0]->symbol = "a\nb"; }},
   };
   for (const auto &[message, change] : cases)
     EXPECT_NE(loadChanged(change).find(message), std::string::npos)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-/// \file A small valid bundle for tests of every room: a product with classes and a static
-/// kernel, an entry whose sites use them.
+/// \file A small valid bundle for tests of every room: a product with classes
+/// and a static kernel, an entry whose sites use them.
 #pragma once
 
 #include "schema/Module.h"
@@ -24,7 +24,8 @@ inline schema::ExprNode symbol(int64_t index) {
 inline schema::ExprNode node(schema::ExprOp op, uint16_t lhs, uint16_t rhs) {
   return {op, lhs, rhs, 0};
 }
-inline std::unique_ptr<schema::ExprT> expr(std::vector<schema::ExprNode> nodes) {
+inline std::unique_ptr<schema::ExprT>
+expr(std::vector<schema::ExprNode> nodes) {
   auto result = std::make_unique<schema::ExprT>();
   result->nodes = std::move(nodes);
   return result;
@@ -44,16 +45,18 @@ inline std::unique_ptr<schema::ArtifactT> artifact(const std::string &kernel,
                                                    const Digest &contentKey,
                                                    size_t codeBytes = 64) {
   auto result = std::make_unique<schema::ArtifactT>();
-  result->content_key = std::make_unique<schema::Digest>(schemaDigest(contentKey));
-  result->kernel_hash = std::make_unique<schema::Digest>(schemaDigest(kernelHash));
+  result->content_key =
+      std::make_unique<schema::Digest>(schemaDigest(contentKey));
+  result->kernel_hash =
+      std::make_unique<schema::Digest>(schemaDigest(kernelHash));
   result->kernel = kernel;
   result->target = std::make_unique<schema::TargetT>();
   result->target->chip = "x86-64";
   result->format = schema::CodeFormat::elf;
   result->code.assign(codeBytes, 0x5a);
   result->symbol = "pgkp_kernel";
-  result->code_hash = std::make_unique<schema::Digest>(
-      schemaDigest(hashBytes(result->code)));
+  result->code_hash =
+      std::make_unique<schema::Digest>(schemaDigest(hashBytes(result->code)));
   result->workspace = expr({constant(0)});
   result->producer = "test";
   return result;
@@ -98,8 +101,8 @@ inline schema::BundleT testBundle() {
   item->integer = 6;
   config->items.push_back(std::move(item));
   matmul->configs.push_back(std::move(config));
-  matmul->flops = expr({symbol(0), constant(8192),
-                        node(schema::ExprOp::product, 0, 1)});
+  matmul->flops =
+      expr({symbol(0), constant(8192), node(schema::ExprOp::product, 0, 1)});
   matmul->generic.push_back(artifact("matmul", matmulHash(), {}));
   bundle.kernels.push_back(std::move(matmul));
 

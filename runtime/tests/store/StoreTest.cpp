@@ -123,8 +123,10 @@ TEST_F(StoreTest, EveryDamagedByteIsFoundAndPutAside) {
 TEST_F(StoreTest, SealedRecordUnderAnotherNameIsCorrupt) {
   auto store = open();
   ASSERT_TRUE(store->put(key(1), bytesOf(1)));
-  fs::create_directories(fs::path(recordPath("artifacts", key(2))).parent_path());
-  fs::copy_file(recordPath("artifacts", key(1)), recordPath("artifacts", key(2)));
+  fs::create_directories(
+      fs::path(recordPath("artifacts", key(2))).parent_path());
+  fs::copy_file(recordPath("artifacts", key(1)),
+                recordPath("artifacts", key(2)));
   EXPECT_EQ(store->get(key(2)).error().code, Code::corrupt);
   EXPECT_FALSE(fs::exists(recordPath("artifacts", key(2))));
   EXPECT_EQ(store->stats().corrupt, 1u);
@@ -233,8 +235,8 @@ TEST_F(StoreTest, StaleTemporariesAreRemovedFreshOnesAreNot) {
                     fresh = path + "/v1/tmp/.tmp-2-2-2";
   ASSERT_TRUE(writeFileAtomically(old, {}));
   ASSERT_TRUE(writeFileAtomically(fresh, {}));
-  fs::last_write_time(old, fs::file_time_type::clock::now() -
-                               std::chrono::hours(2));
+  fs::last_write_time(old,
+                      fs::file_time_type::clock::now() - std::chrono::hours(2));
   open();
   EXPECT_FALSE(fs::exists(old));
   EXPECT_TRUE(fs::exists(fresh));

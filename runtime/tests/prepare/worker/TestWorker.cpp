@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Speaks the worker's protocol and compiles nothing: the kernel's or bundle's name says how it
-// is to behave. A bundle's "module" is answered as the bundle itself.
+// Speaks the worker's protocol and compiles nothing: the kernel's or bundle's
+// name says how it is to behave. A bundle's "module" is answered as the bundle
+// itself.
 #include "base/Digest.h"
 #include "schema/Frame.h"
 #include "schema/wire_generated.h"
@@ -115,8 +116,7 @@ void raw(const void *bytes, size_t size) {
 }
 
 void burn(double seconds) {
-  const clock_t end =
-      clock() + static_cast<clock_t>(seconds * CLOCKS_PER_SEC);
+  const clock_t end = clock() + static_cast<clock_t>(seconds * CLOCKS_PER_SEC);
   while (clock() < end)
     ;
 }
@@ -192,7 +192,8 @@ void handle(const schema::RequestMessage &message) {
     response.job = request->job();
     if (misbehave(how.substr(0, how.find('.'))))
       return;
-    response.bundle.assign(request->module_()->begin(), request->module_()->end());
+    response.bundle.assign(request->module_()->begin(),
+                           request->module_()->end());
     if (how == "bad.mlir") {
       response.status = schema::JobStatus::bad_input;
       response.message = "bad.mlir:3:7: expected operation name";
