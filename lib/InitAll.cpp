@@ -4,8 +4,12 @@
 #include "pgkp/InitAll.h"
 
 #include "pgkp/Codegen/Passes.h"
+#include "pgkp/Conversion/Passes.h"
 #include "pgkp/Dialect/IR/PGKPDialect.h"
 #include "pgkp/Dialect/Transforms/BufferizableOpInterfaceImpl.h"
+#include "pgkp/Pipelines/Pipelines.h"
+#include "pgkp/Target/Passes.h"
+#include "pgkp/Transforms/Passes.h"
 
 using namespace mlir;
 
@@ -14,4 +18,10 @@ void pgkp::registerAllPGKPDialects(DialectRegistry &registry) {
   registerBufferizableOpInterfaceExternalModels(registry);
 }
 
-void pgkp::registerAllPGKPPasses() { registerPGKPCodegenPasses(); }
+void pgkp::registerAllPGKPPasses() {
+  registerPGKPTransformsPasses();
+  registerPGKPCodegenPasses();
+  registerPGKPTargetPasses();
+  registerPGKPConversionPasses();
+  registerPGKPPipelines();
+}
