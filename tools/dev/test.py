@@ -215,10 +215,10 @@ def run_lint(results, build):
     run_unittests(results, "lint", os.path.join(ROOT, "tools", "dev", "test_dev.py"))
 
 
-def configure_and_build(results, suite, preset, wrapper=()):
+def configure_and_build(results, suite, preset, wrapper=(), build=None):
     """The build folder of the preset; None where it failed (and was counted)."""
-    build = f"build-{preset}"
-    for command in (["cmake", "--preset", preset], ["cmake", "--build", build, "-j", jobs()]):
+    build = build or f"build-{preset}"
+    for command in (["cmake", "--preset", preset, "-B", build], ["cmake", "--build", build, "-j", jobs()]):
         status, output = execute([*wrapper, *command], 3000)
         if status != 0:
             results.add(suite, " ".join(command), "failed", output)
@@ -234,7 +234,8 @@ def run_runtime_only(results, build):
     wrapper = [hide] if status == 0 else []
     results.add("runtime-only", "LLVM hidden by a mount namespace",
                 "passed" if wrapper else "skipped", output)
-    folder = configure_and_build(results, "runtime-only", "runtime-only", wrapper)
+    # A folder of its own: one that was configured elsewhere names programs that are hidden now.
+    folder = configure_and_build(results, "runtime-only", "runtime-only", wrapper, "build-without-llvm")
     if folder is None:
         return
     results.add("runtime-only", "build", "passed")
