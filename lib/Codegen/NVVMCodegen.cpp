@@ -240,7 +240,7 @@ FailureOr<NVVMKernel> mlir::pgkp::compileKernelToPTX(KernelOp kernel,
   if (failed(launch))
     return failure();
   result.launch = std::move(*launch);
-  FailureOr<std::string> ptx = translateNVVMModuleToPTX(*module);
+  FailureOr<std::string> ptx = translateNVVMModule(*module);
   if (failed(ptx))
     return failure();
   result.ptx = std::move(*ptx);

@@ -17,7 +17,7 @@ using namespace mlir::pgkp;
 
 namespace {
 
-struct CodegenNVVM : public impl::CodegenNVVMPassBase<CodegenNVVM> {
+struct CodegenNVVM : public ::mlir::pgkp::impl::CodegenNVVMPassBase<CodegenNVVM> {
   using Base::Base;
 
   void getDependentDialects(DialectRegistry &registry) const override {
@@ -50,7 +50,7 @@ struct CodegenNVVM : public impl::CodegenNVVMPassBase<CodegenNVVM> {
   }
 };
 
-struct NVVMToPTX : public impl::NVVMToPTXPassBase<NVVMToPTX> {
+struct NVVMToPTX : public ::mlir::pgkp::impl::NVVMToPTXPassBase<NVVMToPTX> {
   using Base::Base;
 
   void getDependentDialects(DialectRegistry &registry) const override {
@@ -61,6 +61,11 @@ struct NVVMToPTX : public impl::NVVMToPTXPassBase<NVVMToPTX> {
     if (optLevel > 3) {
       getOperation().emitError("'opt-level' is ")
           << optLevel << "; expected 0 to 3";
+      return signalPassFailure();
+    }
+    if (format != "ptx" && format != "llvm") {
+      getOperation().emitError("'format' is '")
+          << format << "'; expected 'ptx' or 'llvm'";
       return signalPassFailure();
     }
     for (gpu::GPUModuleOp device :
@@ -74,7 +79,9 @@ struct NVVMToPTX : public impl::NVVMToPTXPassBase<NVVMToPTX> {
       }
       if (failed(lowerNVVMModule(device)))
         return signalPassFailure();
-      FailureOr<std::string> ptx = translateNVVMModuleToPTX(device, optLevel);
+      FailureOr<std::string> ptx = translateNVVMModule(
+          device, format == "llvm" ? NVVMFormat::LLVMIR : NVVMFormat::PTX,
+          optLevel);
       if (failed(ptx))
         return signalPassFailure();
       OpBuilder builder(device);

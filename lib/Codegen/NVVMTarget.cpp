@@ -119,8 +119,8 @@ struct ErrorKeeper : llvm::DiagnosticHandler {
 } // namespace
 
 FailureOr<std::string>
-mlir::pgkp::translateNVVMModuleToPTX(gpu::GPUModuleOp module,
-                                     unsigned optLevel) {
+mlir::pgkp::translateNVVMModule(gpu::GPUModuleOp module, NVVMFormat format,
+                                unsigned optLevel) {
   NVVM::NVVMTargetAttr targetAttr;
   if (ArrayAttr targets = module.getTargetsAttr(); targets && !targets.empty())
     targetAttr = dyn_cast<NVVM::NVVMTargetAttr>(targets[0]);
@@ -142,6 +142,12 @@ mlir::pgkp::translateNVVMModuleToPTX(gpu::GPUModuleOp module,
     return module.emitError("translation to LLVM IR failed");
   llvmModule->setTargetTriple(llvm::Triple(kNVVMTriple));
   llvmModule->setDataLayout(machine->createDataLayout());
+
+  if (format == NVVMFormat::LLVMIR) {
+    std::string ir;
+    llvm::raw_string_ostream(ir) << *llvmModule;
+    return ir;
+  }
 
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;

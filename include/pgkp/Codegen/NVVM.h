@@ -10,7 +10,6 @@
 #include <string>
 
 namespace mlir {
-class OpPassManager;
 namespace gpu {
 class GPUModuleOp;
 } // namespace gpu
@@ -67,10 +66,14 @@ FailureOr<gpu::GPUModuleOp> emitNVVMModule(KernelOp kernel,
 /// Lowers a module of emitNVVMModule to the LLVM dialect, in place.
 LogicalResult lowerNVVMModule(gpu::GPUModuleOp module);
 
-/// Translates a lowered module to PTX. Refuses code that is not
+/// PTX, or the LLVM IR that it is made from, not optimized.
+enum class NVVMFormat { PTX, LLVMIR };
+
+/// Translates a lowered module to text. Refuses code that is not
 /// self-contained. Optimization level in [0, 3].
-FailureOr<std::string> translateNVVMModuleToPTX(gpu::GPUModuleOp module,
-                                                unsigned optLevel = 3);
+FailureOr<std::string> translateNVVMModule(gpu::GPUModuleOp module,
+                                           NVVMFormat format = NVVMFormat::PTX,
+                                           unsigned optLevel = 3);
 
 /// All of the above on a copy of the kernel. Thread-safe for kernels of
 /// different contexts. Needs registerNVVMCodegen on the context's registry.
@@ -82,9 +85,6 @@ FailureOr<NVVMKernel> compileKernelToPTX(KernelOp kernel,
 
 /// Dialects and translations that code generation for NVVM needs.
 void registerNVVMCodegen(DialectRegistry &registry);
-
-/// Registers the pipeline `pgkp-to-nvvm-pipeline`.
-void registerNVVMPipeline();
 
 } // namespace pgkp
 } // namespace mlir
