@@ -512,12 +512,16 @@ func.func private @f(tensor<?xi8> {pgkp.range = [0, 256]})
 // -----
 
 // expected-error@+1 {{'func.func' op argument #0: 'pgkp.dim' is unknown; expected pgkp.dims, pgkp.persistent or pgkp.range}}
-func.func private @f(tensor<?xf32> {pgkp.dim = ["a"]})
+func.func @f(%x: tensor<?xf32> {pgkp.dim = ["a"]}) {
+  return
+}
 
 // -----
 
 // expected-error@+1 {{'func.func' op result #0: 'pgkp.dims' is unknown; expected pgkp.carries}}
-func.func private @f() -> (tensor<?xf32> {pgkp.dims = ["a"]})
+func.func @f(%x: tensor<?xf32>) -> (tensor<?xf32> {pgkp.dims = ["a"]}) {
+  return %x : tensor<?xf32>
+}
 
 // -----
 

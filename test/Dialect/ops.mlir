@@ -115,3 +115,7 @@ func.func @serial_loop(%n: index) {
   }
   return
 }
+
+// Passes may mark the arguments and results of private functions.
+// CHECK: func.func private @marked(tensor<?xf32> {pgkp.anything = 1 : i64}) -> (f32 {pgkp.anything = 2 : i64})
+func.func private @marked(tensor<?xf32> {pgkp.anything = 1 : i64}) -> (f32 {pgkp.anything = 2 : i64})

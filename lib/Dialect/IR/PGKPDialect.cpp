@@ -174,6 +174,10 @@ LogicalResult PGKPDialect::verifyRegionArgAttribute(Operation *op, unsigned,
              << "needs a tensor or memref, got " << type;
     return success();
   }
+  // Users write public functions, where a misspelt name must not be silent.
+  // Passes may mark the arguments of their own private ones.
+  if (!function.isPublic())
+    return success();
   return emitAttrError(op, "argument", argIndex, name)
          << "is unknown; expected pgkp.dims, pgkp.persistent or pgkp.range";
 }
@@ -185,8 +189,11 @@ LogicalResult PGKPDialect::verifyRegionResultAttribute(
     return success();
   StringRef name = attribute.getName();
   auto error = [&]() { return emitAttrError(op, "result", resultIndex, name); };
-  if (name != kCarriesAttr)
+  if (name != kCarriesAttr) {
+    if (!function.isPublic())
+      return success();
     return error() << "is unknown; expected pgkp.carries";
+  }
   if (isa<KernelOp>(op))
     return error() << "is not allowed on a kernel";
   auto position = dyn_cast<IntegerAttr>(attribute.getValue());
