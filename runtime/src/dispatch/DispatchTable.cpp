@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dispatch/DispatchTable.h"
 
+#include "dispatch/ExactMap.h"
 #include "dispatch/GuardIndex.h"
 
 #include <algorithm>
-#include <bit>
+#include <map>
 #include <optional>
 
 namespace pgkp::rt {
@@ -34,8 +35,8 @@ pinnedExtents(std::span<const schema::Fact> facts, unsigned rank) {
     pinned[fact.dim()] = true;
     extents[fact.dim()] = fact.a();
   }
-  if (rank == 0 || std::find(pinned.begin(), pinned.end(), false) !=
-                       pinned.end())
+  if (rank == 0 ||
+      std::find(pinned.begin(), pinned.end(), false) != pinned.end())
     return std::nullopt;
   return extents;
 }
@@ -51,85 +52,43 @@ std::optional<uint64_t> workspaceFor(const Variant &variant,
   return static_cast<uint64_t>(*bytes);
 }
 
-/// Multilinear hashing (Dietzfelbinger 1996; Lemire, Kaser 2014): a sum of
-/// products with odd constants, of which the top bits are used. The products do
-/// not depend on each other.
-uint64_t hashExtents(const int64_t *extents, size_t rank) {
-  static constexpr std::array<uint64_t, 8> kOdd = {
-      0x9e3779b97f4a7c15, 0xbf58476d1ce4e5b9, 0x94d049bb133111eb,
-      0xd6e8feb86659fd93, 0xa0761d6478bd642f, 0xe7037ed1a0b428db,
-      0x8ebc6af09c88c6e3, 0x589965cc75374cc3};
-  uint64_t hash = 0;
-  for (size_t i = 0; i < rank; ++i) {
-    if (i % kOdd.size() == 0)
-      hash = std::rotl(hash, 29);
-    hash += static_cast<uint64_t>(extents[i]) * kOdd[i % kOdd.size()];
-  }
-  return hash;
-}
-
 } // namespace
 
-/// Keys of the exact map lie in the map itself, at most half full, so that a hit
-/// touches one cache line (two, if it straddles).
 struct DispatchTable::Table {
-  struct Entry {
-    const Variant *variant;
-    uint64_t workspaceBytes;
-  };
-  static_assert(sizeof(Entry) == 2 * sizeof(int64_t));
-
   uint32_t rank = 0;
-  unsigned shift = 63;          ///< 64 - log2(slots)
-  uint64_t mask = 0;            ///< slots - 1
-  std::vector<int64_t> exact;   ///< slots of {Entry, extents[rank]}; empty: none
+  ExactMap exact;
   GuardIndex guards;
   std::vector<const Variant *> guarded;
   const Variant *generic = nullptr;
   std::vector<std::shared_ptr<const Variant>> owned;
 
-  size_t stride() const { return 2 + rank; }
-
   Table(uint32_t rank, std::vector<std::shared_ptr<const Variant>> variants);
-
-  void insertExact(const Variant &variant,
-                   const std::vector<int64_t> &extents);
 
   Resolved findGeneric(std::span<const int64_t> extents) const {
     if (!generic)
       return {};
     const std::optional<uint64_t> bytes = workspaceFor(*generic, extents);
-    return bytes ? Resolved{generic, DispatchReason::generic, *bytes}
-                 : Resolved{};
-  }
-
-  Entry findExact(const int64_t *extents) const {
-    for (uint64_t i = hashExtents(extents, rank) >> shift;; i = (i + 1) & mask) {
-      const int64_t *slot = exact.data() + i * stride();
-      Entry entry;
-      std::memcpy(&entry, slot, sizeof entry);
-      if (!entry.variant)
-        return entry;
-      uint64_t difference = 0;
-      for (uint32_t d = 0; d < rank; ++d)
-        difference |= static_cast<uint64_t>(slot[2 + d] ^ extents[d]);
-      if (difference == 0)
-        return entry;
-    }
+    if (!bytes)
+      return {};
+    return {generic, generic->image->handle(), DispatchReason::generic, *bytes};
   }
 };
 
 DispatchTable::Table::Table(
     uint32_t rank, std::vector<std::shared_ptr<const Variant>> variants)
     : rank(rank), owned(std::move(variants)) {
-  std::vector<std::pair<const Variant *, std::vector<int64_t>>> pinned;
+  std::map<std::vector<int64_t>, const Variant *> pinned;
   for (const auto &variant : owned) {
-    if (variant->facts.empty())
+    if (variant->facts.empty()) {
       generic = variant.get();
-    else if (auto extents = pinnedExtents(variant->facts, rank))
-      pinned.emplace_back(variant.get(), std::move(*extents));
-    else
+    } else if (auto extents = pinnedExtents(variant->facts, rank)) {
+      // Two keys for one vector: the better one stays.
+      const Variant *&best = pinned[std::move(*extents)];
+      if (!best || variant->gain > best->gain)
+        best = variant.get();
+    } else {
       guarded.push_back(variant.get());
+    }
   }
 
   std::stable_sort(guarded.begin(), guarded.end(),
@@ -143,34 +102,12 @@ DispatchTable::Table::Table(
     facts.emplace_back(variant->facts);
   guards = GuardIndex(facts, rank);
 
-  if (pinned.empty())
-    return;
-  const uint64_t size = std::bit_ceil(2 * pinned.size());
-  mask = size - 1;
-  shift = 64 - std::countr_zero(size);
-  exact.resize(size * stride(), 0);
-  for (const auto &[variant, extents] : pinned)
-    insertExact(*variant, extents);
-}
-
-void DispatchTable::Table::insertExact(const Variant &variant,
-                                       const std::vector<int64_t> &extents) {
-  uint64_t i = hashExtents(extents.data(), rank) >> shift;
-  for (;; i = (i + 1) & mask) {
-    Entry entry;
-    std::memcpy(&entry, &exact[i * stride()], sizeof entry);
-    if (!entry.variant)
-      break;
-    // Two keys for one vector: the better one stays.
-    if (std::equal(extents.begin(), extents.end(), &exact[i * stride() + 2])) {
-      if (entry.variant->gain >= variant.gain)
-        return;
-      break;
-    }
-  }
-  const Entry entry{&variant, workspaceFor(variant, extents).value_or(0)};
-  std::memcpy(&exact[i * stride()], &entry, sizeof entry);
-  std::copy(extents.begin(), extents.end(), &exact[i * stride() + 2]);
+  std::vector<ExactMap::Item> items;
+  for (const auto &[extents, variant] : pinned)
+    items.push_back({extents,
+                     {variant, variant->image->handle(),
+                      workspaceFor(*variant, extents).value_or(0)}});
+  exact = ExactMap(items, rank);
 }
 
 DispatchTable::DispatchTable(std::span<const uint32_t> kernelRanks)
@@ -198,7 +135,8 @@ Status DispatchTable::publish(uint32_t kernel, Variant variant) {
 Status DispatchTable::publish(uint32_t kernel, std::vector<Variant> variants) {
   if (kernel >= count)
     return makeError(Code::invalidArgument,
-                     "kernel {} of {}: cannot publish a variant", kernel, count);
+                     "kernel {} of {}: cannot publish a variant", kernel,
+                     count);
   for (Variant &variant : variants) {
     if (!variant.image)
       return makeError(Code::invalidArgument, "key {}: variant without image",
@@ -276,8 +214,9 @@ Resolved
 DispatchTable::Reader::lookupGeneric(uint32_t kernel,
                                      std::span<const int64_t> extents) {
   assert(kernel < last.size() && epoch.inside());
-  return slots[kernel].table.load(std::memory_order_seq_cst)->findGeneric(
-      extents);
+  return slots[kernel]
+      .table.load(std::memory_order_seq_cst)
+      ->findGeneric(extents);
 }
 
 Resolved DispatchTable::Reader::lookupTable(uint32_t kernel,
@@ -287,29 +226,30 @@ Resolved DispatchTable::Reader::lookupTable(uint32_t kernel,
   assert(extents.size() == table.rank);
   Resolved found;
   if (!table.exact.empty()) {
-    const Table::Entry entry = table.findExact(extents.data());
-    found.variant = entry.variant;
-    found.workspaceBytes = entry.workspaceBytes;
+    const ExactMap::Entry entry = table.exact.find(extents.data());
+    // A variant that pins every extent has equalities only.
+    found = {entry.variant, entry.handle, DispatchReason::exact,
+             entry.workspaceBytes};
   }
   if (!found.variant && !table.guarded.empty()) {
     const size_t guard = table.guards.first(extents.data());
     if (guard != GuardIndex::kNone)
       if (auto bytes = workspaceFor(*table.guarded[guard], extents)) {
-        found.variant = table.guarded[guard];
-        found.workspaceBytes = *bytes;
+        found = {table.guarded[guard], table.guarded[guard]->image->handle(),
+                 table.guarded[guard]->reason, *bytes};
       }
   }
   if (!found.variant)
     found = table.findGeneric(extents);
   if (!found.variant)
     return found;
-  found.reason = found.variant->reason;
 
   // The table may be newer than `generation`; then this line is stale at once.
   if (extents.size() <= kInlineExtents) {
     Last &line = last[kernel];
     line.generation = generation;
     line.variant = found.variant;
+    line.handle = found.handle;
     line.workspaceBytes = found.workspaceBytes;
     std::copy(extents.begin(), extents.end(), line.extents.begin());
   }

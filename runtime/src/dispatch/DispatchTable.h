@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 /// \file The request path: which variant runs for these extents.
 ///
-/// Each kernel has one immutable table behind one atomic pointer. A lookup tries,
-/// in this order: the reader's inline cache (the kernel's last extents), the
-/// exact map (variants that pin every extent), guarded variants in measured
-/// order, the generic variant. It takes no lock, allocates nothing, and makes no
-/// system call. Publication builds a new table, swaps the pointer and retires
-/// the old one (dispatch/Epoch.h), so a variant lives as long as a session that
-/// may have seen it.
+/// Each kernel has one immutable table behind one atomic pointer. A lookup
+/// tries, in this order: the reader's inline cache (the kernel's last extents),
+/// the exact map (variants that pin every extent), guarded variants in measured
+/// order, the generic variant. It takes no lock, allocates nothing, and makes
+/// no system call. Publication builds a new table, swaps the pointer and
+/// retires the old one (dispatch/Epoch.h), so a variant lives as long as a
+/// session that may have seen it.
 #pragma once
 
 #include "base/Status.h"
@@ -36,15 +36,16 @@ struct Variant {
   std::vector<schema::Fact> facts; ///< empty: generic
   double nsPerUse = 0;             ///< measured; 0: never
   /// Time of the generic variant / time of this one, measured side by side; 0:
-  /// never measured. Guarded variants are tried best gain first; those that were
-  /// never measured come last, by key (a module's classes are most specific
-  /// first).
+  /// never measured. Guarded variants are tried best gain first; those that
+  /// were never measured come last, by key (a module's classes are most
+  /// specific first).
   double gain = 0;
 };
 
 /// What a lookup found.
 struct Resolved {
   const Variant *variant = nullptr; ///< null: no variant fits these extents
+  const void *handle = nullptr;     ///< of its image, for Device::launch
   DispatchReason reason = DispatchReason::generic;
   uint64_t workspaceBytes = 0;
 };
@@ -62,8 +63,9 @@ public:
   public:
     explicit Reader(DispatchTable &table);
 
-    /// A session: one request, or a batch of them. Sessions of one reader do not
-    /// overlap. The longer it is, the later withdrawn variants are unloaded.
+    /// A session: one request, or a batch of them. Sessions of one reader do
+    /// not overlap. The longer it is, the later withdrawn variants are
+    /// unloaded.
     void enter() { epoch.enter(); }
     void leave() { epoch.leave(); }
 
@@ -74,11 +76,12 @@ public:
     Resolved lookupGeneric(uint32_t kernel, std::span<const int64_t> extents);
 
   private:
-    static constexpr size_t kInlineExtents = 5;
+    static constexpr size_t kInlineExtents = 4;
     /// One cache line. `generation` 0 is never current: nothing cached.
     struct alignas(64) Last {
       uint64_t generation = 0;
       const Variant *variant = nullptr;
+      const void *handle = nullptr;
       uint64_t workspaceBytes = 0;
       std::array<int64_t, kInlineExtents> extents{};
     };
@@ -127,8 +130,8 @@ public:
   std::vector<std::shared_ptr<const Variant>> variants(uint32_t kernel) const;
 
   /// Destroys tables, and variants with them, that no session can hold; images
-  /// are unloaded on the calling thread. Call it regularly off the request path.
-  /// \returns how many tables that were.
+  /// are unloaded on the calling thread. Call it regularly off the request
+  /// path. \returns how many tables that were.
   size_t collect() { return epochs.collect(); }
   /// Replaced tables that a session may still hold.
   size_t pending() const { return epochs.pending(); }
@@ -165,7 +168,8 @@ DispatchTable::Reader::lookup(uint32_t kernel,
     for (size_t i = 0; i < extents.size(); ++i)
       difference |= static_cast<uint64_t>(line.extents[i] ^ extents[i]);
     if (difference == 0) [[likely]]
-      return {line.variant, line.variant->reason, line.workspaceBytes};
+      return {line.variant, line.handle, line.variant->reason,
+              line.workspaceBytes};
   }
   return lookupTable(kernel, extents, generation);
 }

@@ -12,9 +12,9 @@
 /// Why it is right: the announcement, the epoch, and the shared pointer are all
 /// accessed in the one order of sequentially consistent operations. A scan that
 /// finds the reader outside precedes its announcement, so the reader's later
-/// load of the pointer (memory_order_seq_cst, a plain load on x86 and one `ldar`
-/// on AArch64) sees the unlink. A reader that announces a later epoch read the
-/// epoch after the unlink.
+/// load of the pointer (memory_order_seq_cst, a plain load on x86 and one
+/// `ldar` on AArch64) sees the unlink. A reader that announces a later epoch
+/// read the epoch after the unlink.
 #pragma once
 
 #include <atomic>

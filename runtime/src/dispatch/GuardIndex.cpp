@@ -10,6 +10,9 @@ namespace pgkp::rt {
 namespace {
 
 constexpr size_t kBlockGuards = 64;
+/// Values below the highest breakpoint, but not above this, find their piece in
+/// a table. Batch and token counts are mostly that small.
+constexpr int64_t kMaxDirect = 2048;
 
 /// What one guard asks of one dimension.
 struct Demand {
@@ -50,7 +53,8 @@ bool addFact(const schema::Fact &fact, Demand &demand) {
 /// How many of the sorted values are <= x.
 size_t countUpTo(const int64_t *values, size_t count, int64_t x) {
   size_t base = 0;
-  while (count > 32) { // a binary step costs a load's latency, a linear one none
+  while (count >
+         32) { // a binary step costs a load's latency, a linear one none
     const size_t half = count / 2;
     base += values[base + half - 1] <= x ? half : 0;
     count -= half;
@@ -106,6 +110,16 @@ GuardIndex::GuardIndex(std::span<const std::span<const schema::Fact>> guards,
         masks.push_back(mask);
       }
 
+      dim.direct = static_cast<uint32_t>(directPieces.size());
+      const int64_t values =
+          breaks.empty()
+              ? 0
+              : std::clamp<int64_t>(breaks.back() + 1, 0, kMaxDirect);
+      dim.numDirect = static_cast<uint32_t>(values);
+      for (int64_t value = 0; value < values; ++value)
+        directPieces.push_back(static_cast<uint8_t>(
+            countUpTo(breaks.data(), breaks.size(), value)));
+
       dim.zeros = static_cast<uint32_t>(masks.size());
       for (unsigned zeros = 0; zeros <= dim.maxZeros; ++zeros) {
         uint64_t mask = all;
@@ -139,7 +153,9 @@ uint64_t GuardIndex::evaluate(const Block &block,
   for (const Dim *end = dim + block.numDims; dim != end; ++dim) {
     const int64_t x = extents[dim->dim];
     const size_t piece =
-        countUpTo(breakpoints.data() + dim->breaks, dim->numBreaks, x);
+        static_cast<uint64_t>(x) < dim->numDirect
+            ? directPieces[dim->direct + static_cast<size_t>(x)]
+            : countUpTo(breakpoints.data() + dim->breaks, dim->numBreaks, x);
     const unsigned zeros = std::min<unsigned>(
         std::countr_zero(static_cast<uint64_t>(x)), dim->maxZeros);
     holding &= masks[dim->pieces + piece] & masks[dim->zeros + zeros];

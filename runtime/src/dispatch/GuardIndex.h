@@ -14,9 +14,9 @@ namespace pgkp::rt {
 /// are taken 64 at a time, one bit each. Per dimension, the guards' intervals
 /// cut the number line into pieces with a precomputed mask each; the divisors
 /// that are powers of two give a mask per number of trailing zeros. What holds
-/// is the conjunction of these masks: the cost grows with the number of distinct
-/// breakpoints and not with the number of guards, and no branch depends on
-/// which guard holds. Thread-safe: immutable.
+/// is the conjunction of these masks: the cost grows with the number of
+/// distinct breakpoints and not with the number of guards, and no branch
+/// depends on which guard holds. Thread-safe: immutable.
 class GuardIndex {
 public:
   static constexpr size_t kNone = ~size_t{0};
@@ -32,13 +32,14 @@ public:
 
 private:
   struct Divisor {
-    int64_t value; ///< not a power of two
+    int64_t value;     ///< not a power of two
     uint64_t dividing; ///< guards that do not ask for it
   };
   struct Dim {
     uint32_t dim;
     uint32_t breaks, numBreaks; ///< piece i: below breaks[i]; one mask more
     uint32_t pieces;            ///< masks of the pieces
+    uint32_t direct, numDirect; ///< pieces of the values 0..numDirect-1
     uint32_t zeros, maxZeros;   ///< masks by trailing zeros 0..maxZeros
     uint32_t divisors, numDivisors;
   };
@@ -52,6 +53,7 @@ private:
   std::vector<Block> blocks;
   std::vector<Dim> dims;
   std::vector<int64_t> breakpoints;
+  std::vector<uint8_t> directPieces; ///< a block has at most 129 pieces
   std::vector<uint64_t> masks;
   std::vector<Divisor> divisorList;
 };

@@ -84,7 +84,7 @@ TEST(HotPath, DispatchOnlyComputes) {
       const Resolved found = reader.lookup(0, extents);
       void *args[] = {&calls};
       if (!found.variant || found.reason != expected ||
-          !device->launch(**stream, *found.variant->image,
+          !device->launch(**stream, found.handle,
                           {args, extents, 64 * found.workspaceBytes}))
         return false;
     }

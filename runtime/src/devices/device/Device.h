@@ -20,6 +20,16 @@ class Image {
 public:
   virtual ~Image() = default;
   virtual size_t bytes() const = 0;
+  /// All that a launch needs of the image, in one word: the dispatch table keeps it beside
+  /// the key, so that a call does not touch the image. Valid as long as the image.
+  const void *handle() const { return launchHandle; }
+
+protected:
+  /// null: the handle is the image itself.
+  explicit Image(const void *handle = nullptr) : launchHandle(handle ? handle : this) {}
+
+private:
+  const void *const launchHandle;
 };
 
 /// An in-order queue. Thread-compatible: one launching thread at a time.
@@ -62,7 +72,10 @@ public:
 
   /// Issues one launch of the image's kernel. No lock, allocation or system call on the host
   /// device's path except growth of the stream's scratch memory.
-  virtual Status launch(Stream &stream, const Image &image, const LaunchArgs &args) = 0;
+  virtual Status launch(Stream &stream, const void *handle, const LaunchArgs &args) = 0;
+  Status launch(Stream &stream, const Image &image, const LaunchArgs &args) {
+    return launch(stream, image.handle(), args);
+  }
 
   virtual Expected<std::unique_ptr<Stream>> createStream() = 0;
 

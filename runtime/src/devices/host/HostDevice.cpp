@@ -33,10 +33,9 @@ int hostLevel() {
 class HostImage final : public Image {
 public:
   HostImage(std::unique_ptr<SharedObject> object, pgkp_host_kernel_fn function)
-      : function(function), object(std::move(object)) {}
+      : Image(reinterpret_cast<const void *>(function)),
+        object(std::move(object)) {}
   size_t bytes() const override { return object ? object->bytes() : 0; }
-
-  const pgkp_host_kernel_fn function;
 
 private:
   std::unique_ptr<SharedObject> object;
@@ -129,11 +128,12 @@ public:
         std::move(object), reinterpret_cast<pgkp_host_kernel_fn>(function));
   }
 
-  Status launch(Stream &stream, const Image &image,
+  using Device::launch;
+  Status launch(Stream &stream, const void *handle,
                 const LaunchArgs &call) override {
     auto &hostStream = static_cast<HostStream &>(stream);
-    const pgkp_host_kernel_fn function =
-        static_cast<const HostImage &>(image).function;
+    const auto function =
+        reinterpret_cast<pgkp_host_kernel_fn>(const_cast<void *>(handle));
     void *scratch = nullptr;
     if (call.workspaceBytes != 0) {
       PGKP_TRY(hostStream.reserve(call.workspaceBytes));

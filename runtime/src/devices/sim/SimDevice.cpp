@@ -155,10 +155,12 @@ SimDevice::load(const schema::Artifact &artifact) {
   return std::make_unique<SimImage>(*this, std::move(kernel), size);
 }
 
-Status SimDevice::launch(Stream &stream, const Image &image,
+Status SimDevice::launch(Stream &stream, const void *handle,
                          const LaunchArgs &call) {
   PGKP_TRY(takeFault(Operation::launch));
   auto &simStream = static_cast<SimStream &>(stream);
+  // The handle of an image without one of its own is the image.
+  const auto &image = *static_cast<const Image *>(handle);
   const SimKernel &kernel = static_cast<const SimImage &>(image).kernel;
   const TimeNs cost = options.kernelTime
                           ? options.kernelTime(kernel, call.extents)

@@ -83,7 +83,8 @@ public:
   }
   Expected<std::unique_ptr<Image>>
   load(const schema::Artifact &artifact) override;
-  Status launch(Stream &stream, const Image &image,
+  using Device::launch;
+  Status launch(Stream &stream, const void *handle,
                 const LaunchArgs &call) override;
   Expected<std::unique_ptr<Stream>> createStream() override;
   Expected<void *> allocate(Stream &stream, uint64_t bytes) override;

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "Ratios.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+namespace pgkp::rt::bench {
+
+void MedianReporter::ReportRuns(const std::vector<Run> &runs) {
+  for (const Run &run : runs)
+    if (run.run_type == Run::RT_Iteration && !run.error_occurred)
+      times[run.benchmark_name()].push_back(run.GetAdjustedCPUTime());
+}
+
+double MedianReporter::median(const std::string &base) const {
+  // Names carry "/repeats:20" and the like behind the argument.
+  for (const auto &[name, values] : times)
+    if (name == base || name.rfind(base + "/", 0) == 0) {
+      std::vector<double> sorted = values;
+      std::sort(sorted.begin(), sorted.end());
+      return sorted[(sorted.size() - 1) / 2];
+    }
+  return std::nan("");
+}
+
+bool MedianReporter::printRatios() const {
+  for (const auto &[name, values] : times)
+    std::printf("%-40s %8.2f ns  (median of %zu)\n", name.c_str(), median(name),
+                values.size());
+  bool good = true, any = false;
+  for (const char *keys : {"/1", "/4096"}) {
+    auto time = [&](const char *name) {
+      return median(std::string(name) + keys);
+    };
+    const double call = time("BM_IndirectCall"),
+                 find = time("BM_FlatHashMapFind");
+    auto target = [&](const char *name, const char *text, double limit) {
+      const double measured = time(name);
+      if (std::isnan(measured) || std::isnan(limit))
+        return;
+      const bool met = measured <= limit;
+      any = true;
+      good &= met;
+      std::printf("%s%s: %.2f of %s = %.2f ns: %s\n", name, keys,
+                  measured / limit, text, limit, met ? "met" : "MISSED");
+    };
+    target("BM_DispatchHit", "2 BM_IndirectCall + BM_FlatHashMapFind",
+           2 * call + find);
+    target("BM_DispatchClass", "4 BM_FlatHashMapFind", 4 * find);
+  }
+  return good && any;
+}
+
+} // namespace pgkp::rt::bench

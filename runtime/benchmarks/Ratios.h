@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+/// \file Medians over repetitions, and the ratios that have targets.
+#pragma once
+
+#include <benchmark/benchmark.h>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace pgkp::rt::bench {
+
+class MedianReporter final : public benchmark::BenchmarkReporter {
+public:
+  bool ReportContext(const Context &) override { return true; }
+  void ReportRuns(const std::vector<Run> &runs) override;
+
+  /// Prints one line for each benchmark and each target that was measured.
+  /// \returns false if a target is missed or none was measured.
+  bool printRatios() const;
+
+private:
+  double median(const std::string &name) const;
+
+  std::map<std::string, std::vector<double>> times; ///< ns of processor time
+};
+
+} // namespace pgkp::rt::bench
