@@ -159,7 +159,7 @@ Status runAll(const Options &options, bool &mismatch) {
   info.pace = options.pace;
   info.seed = options.seed;
   // Jobs that still run would have no end in the log: the engine ends them first.
-  loaded->pausePreparation(true);
+  loaded->cancelPreparation();
   loaded->quiesce(2 * kNsPerSecond);
   const std::vector<Event> events = engine->events();
   const std::string metrics = computeMetrics(info, events);

@@ -82,6 +82,8 @@ public:
   std::vector<FutureUse> recordedUses() const;
   /// Stops or resumes preparation; what is loaded stays dispatchable.
   void pausePreparation(bool paused);
+  /// Pauses, and stops the jobs that run.
+  void cancelPreparation();
   /// Blocks until nothing is being prepared and every queue is drained, at most `limit`.
   /// \returns false at the limit.
   bool quiesce(TimeNs limit);

@@ -47,6 +47,15 @@ void LoadedModule::pausePreparation(bool paused) {
     impl->brain->setPaused(paused);
 }
 
+void LoadedModule::cancelPreparation() {
+  std::lock_guard lock(impl->brainMutex);
+  if (!impl->brain)
+    return;
+  impl->brain->setPaused(true);
+  for (const auto &[job, key] : impl->jobKeys)
+    impl->pool->cancel(job);
+}
+
 void LoadedModule::exercisePreparation(bool on) {
   if (!impl->prepares)
     return;
@@ -193,7 +202,10 @@ void LoadedModule::Impl::startPreparation(std::unique_ptr<Policy> policy) {
       policy->name() == "oracle"
           ? makeOracle(module, o.future, now)
           : makeForecaster(module, o.profile.get(), ForecasterOptions{}, now);
-  pool = std::make_unique<WorkerPool>(e.workerOptions);
+  WorkerOptions workerOptions = e.workerOptions;
+  // Where the caller is blocked there is nothing to stay out of the way of.
+  workerOptions.background = !blocksOnMiss;
+  pool = std::make_unique<WorkerPool>(workerOptions);
   pool->onResult([this](CompileResult result) {
     push(ResultInput{std::move(result)}, /*wake=*/true);
   });
@@ -496,12 +508,12 @@ void LoadedModule::Impl::stopThreads() {
     inputReady.notify_all();
     loadReady.notify_all();
   }
-  // Results that still arrive find the queue closed; callers that wait are let go.
-  pool.reset();
   if (planner.joinable())
     planner.join();
   if (loading.joinable())
     loading.join();
+  // Results that still arrive find the queue closed; callers that wait are let go.
+  pool.reset();
   if (flags)
     for (KeyId key = 0; key < module->keys().size(); ++key)
       flags[key].settled.store(true, std::memory_order_release);
