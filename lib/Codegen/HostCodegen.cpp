@@ -11,6 +11,7 @@
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
+#include "mlir/Dialect/Bufferization/Transforms/OneShotAnalysis.h"
 #include "mlir/Dialect/Bufferization/Transforms/Passes.h"
 #include "mlir/Dialect/Linalg/Utils/Utils.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -235,13 +236,18 @@ static LogicalResult generate(func::FuncOp function, const NestOptions &options)
     return failure();
   if (options.vectorize)
     fuseRows(function);
-  bufferization::OneShotBufferizePassOptions bufferize;
   if (failed(runPasses(function, [&](OpPassManager &pm) {
         pm.addPass(createCSEPass());
         pm.addPass(createCanonicalizerPass());
         pm.addPass(createCSEPass());
         pm.addPass(bufferization::createEmptyTensorEliminationPass());
-        pm.addPass(bufferization::createOneShotBufferizePass(bufferize));
+      })))
+    return failure();
+  bufferization::OneShotBufferizationOptions bufferize;
+  bufferization::BufferizationState state;
+  if (failed(bufferization::runOneShotBufferize(function, bufferize, state)))
+    return failure();
+  if (failed(runPasses(function, [&](OpPassManager &pm) {
         // Self-copies fold only once their two subviews are one value.
         pm.addPass(createCSEPass());
         pm.addPass(createCanonicalizerPass());

@@ -107,6 +107,7 @@ private:
   Values sizes;
   SmallVector<AffineExpr> sizeExprs;
   Value panel;
+  Operation *combiner = nullptr; ///< in reduction mode
   /// With a blocked reduction: where the current pass starts, and its length (0:
   /// up to the end).
   Value depthBegin;
@@ -377,6 +378,15 @@ Values NestEmitter::evaluate(ArrayRef<Value> arguments, ArrayRef<Value> ivs,
         b.replaceOp(indexOp, indexAt(indexOp.getDim()));
       continue;
     }
+    if (&nested == combiner) {
+      Value accumulator = op.getRegionOutputArgs().front();
+      Value other = nested.getOperand(0) == accumulator ? nested.getOperand(1)
+                                                        : nested.getOperand(0);
+      mapping.map(nested.getResult(0),
+                  combine(mapping.lookup(accumulator),
+                          toLanes(mapping.lookupOrDefault(other), lanes.count)));
+      continue;
+    }
     Values operands;
     for (Value operand : nested.getOperands())
       operands.push_back(toLanes(mapping.lookupOrDefault(operand), lanes.count));
@@ -397,9 +407,6 @@ Values NestEmitter::evaluate(ArrayRef<Value> arguments, ArrayRef<Value> ivs,
 
 /// The reduction's own combiner applied to two accumulators.
 Value NestEmitter::combine(Value accumulator, Value value) {
-  SmallVector<Operation *> combiners;
-  matchReduction(op.getRegionOutputArgs(), 0, combiners);
-  Operation *combiner = combiners.front();
   bool isVector = isa<VectorType>(accumulator.getType());
   OperationState state(loc, combiner->getName().getStringRef(),
                        {accumulator, value}, {accumulator.getType()},
@@ -616,7 +623,7 @@ void NestEmitter::emitReductionBlock(Values &ivs, int64_t rows, int64_t cols) {
 
   SmallVector<Operation *> combiners;
   matchReduction(op.getRegionOutputArgs(), 0, combiners);
-  Operation *combiner = combiners.front();
+  combiner = combiners.front(); // the plan checked that there is just one
   TypedAttr neutralAttr;
   if (isa<arith::MaxNumFOp, arith::MinNumFOp>(combiner)) {
     // Infinities, not NaN: accumulators meet a number at the end anyway.

@@ -148,23 +148,43 @@ public:
   SmallVector<AffineExpr> sizes;
 };
 
-/// Vector widths for a dimension: the widest that divides it where that costs
-/// little, else a wide loop, a narrow one, and a masked tail.
-SmallVector<int64_t, 3> chooseWidths(const Shape &shape, unsigned dim,
-                                     int64_t preferred) {
-  if (shape.widestBits() == 64)
-    preferred = std::max<int64_t>(preferred / 2, 4);
-  int64_t width = preferred;
+/// The preferred width, narrowed to the type and to what the extent allows.
+int64_t narrowWidth(const Shape &shape, unsigned dim, int64_t preferred) {
+  int64_t width =
+      shape.widestBits() == 64 ? std::max<int64_t>(preferred / 2, 4) : preferred;
   int64_t highest = shape.highest(dim);
   while (width > 2 && width / 2 >= highest)
     width /= 2;
-  for (int64_t narrower = width; narrower >= 8 && narrower * 4 >= width;
-       narrower /= 2)
-    if (shape.divides(dim, narrower))
-      return {narrower};
-  if (width >= 32 && !shape.divides(dim, width))
-    return {width, 8};
-  return {width};
+  return width;
+}
+
+/// Widths of successive loops along a parallel dimension: wide, then the widest
+/// that leaves nothing over, or else a narrow one before the tail.
+SmallVector<int64_t, 3> chooseWidths(const Shape &shape, unsigned dim,
+                                     int64_t preferred) {
+  int64_t width = narrowWidth(shape, dim, preferred);
+  SmallVector<int64_t, 3> widths = {width};
+  if (shape.divides(dim, width))
+    return widths;
+  for (int64_t narrower = width / 2; narrower >= 8; narrower /= 2)
+    if (shape.divides(dim, narrower)) {
+      widths.push_back(narrower);
+      return widths;
+    }
+  if (width >= 32)
+    widths.push_back(8);
+  return widths;
+}
+
+/// The width along a reduction: one loop and perhaps a tail, as accumulators of
+/// several widths would have to be joined.
+int64_t chooseReductionWidth(const Shape &shape, unsigned dim,
+                             int64_t preferred) {
+  int64_t width = narrowWidth(shape, dim, preferred);
+  for (int64_t narrower : {width, width / 2})
+    if (narrower >= 8 && shape.divides(dim, narrower))
+      return narrower;
+  return width;
 }
 
 bool hasSimpleCombiner(linalg::LinalgOp op) {
@@ -324,7 +344,7 @@ NestPlan mlir::pgkp::host::planNest(linalg::LinalgOp op, Extents &extents,
       contraction = true;
     }
     int64_t preferred = contraction ? 8 : options.rowLanes ? options.rowLanes : 32;
-    plan.widths = {chooseWidths(shape, *reductionDim, preferred).front()};
+    plan.widths = {chooseReductionWidth(shape, *reductionDim, preferred)};
     if (contraction) {
       plan.rows = std::clamp<int64_t>(
           options.rows ? options.rows : 2, 1,
