@@ -53,12 +53,13 @@ def check_file(path, text):
     missing_colon = re.compile(
         r"^\s*(?://|#|;)\s*(?:" + "|".join(sorted(map(re.escape, used), key=len, reverse=True) or ["(?!)"])
         + r")(?:-(?:NEXT|SAME|NOT|DAG|LABEL|EMPTY|COUNT-\d+))?\s+(?!:)\S")
-    found = set()
+    # FileCheck takes a prefix anywhere in a line, with a comment sign before it or without.
+    found = {prefix for prefix in used
+             if re.search(r"(?<![\w-])" + re.escape(prefix) + SUFFIX + ":", text)}
     for number, line in enumerate(text.splitlines(), 1):
         directive = DIRECTIVE.match(line)
         if directive:
             prefix = directive.group(1)
-            found.add(prefix)
             if prefix not in used and prefix not in NOT_CHECKS:
                 yield path, number, f"'{prefix}{directive.group(2)}:' is no check: no RUN line uses this prefix"
         elif missing_colon.match(line):

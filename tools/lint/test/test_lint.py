@@ -102,6 +102,10 @@ class Layers(Sample):
         self.assert_found(self.findings("lib/Dialect/IR/A.cpp", '"pgkp/Transforms/Passes.h"'),
                           "does not depend on 'Transforms'")
 
+    def test_driver(self):
+        self.assertEqual(self.findings("lib/Codegen/DriverBundle.cpp", '"pgkp/Pipelines/Pipelines.h"'), [])
+        self.assert_found(self.findings("lib/Target/A.cpp", '"pgkp/Codegen/Driver.h"'), "above all rooms")
+
     def test_c_abi(self):
         self.assert_found(self.findings("include/pgkp-c/a.h", "<vector>"), "C library")
 
@@ -167,6 +171,9 @@ class Checks(Sample):
 
     def test_prefix_that_no_line_has(self):
         self.assert_found(self.findings("// RUN: pgkp-opt %s | FileCheck %s\n"), "'CHECK'", "no line")
+
+    def test_prefix_without_a_comment_sign(self):
+        self.assertEqual(self.findings("RUN: pgkp-run %s | FileCheck %s --check-prefix=A\nA: x\n"), [])
 
     def test_continued_run_line(self):
         self.assertEqual(self.findings("// RUN: pgkp-opt %s \\\n// RUN:   | FileCheck %s\n// CHECK: x\n"),
