@@ -205,9 +205,14 @@ void Brain::onLoaded(KeyId key, double seconds, TimeNs now) {
 }
 
 void Brain::onNotWorth(KeyId key, TimeNs now) {
-  KeyState &state = keys[key];
   if (loadsInFlight > 0)
     --loadsInFlight;
+  onKnownNotWorth(key, now);
+}
+
+void Brain::onKnownNotWorth(KeyId key, TimeNs now) {
+  know(key);
+  KeyState &state = keys[key];
   state.stage = KeyStage::notWorth;
   state.demanded = false;
   actions.record({.t = now, .kind = EventKind::notWorth, .key = key});

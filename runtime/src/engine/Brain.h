@@ -74,6 +74,8 @@ public:
   void onStored(KeyId key);
   /// Measured in an earlier run, or by the tuner. Seconds per use.
   void onMeasured(KeyId key, double generic, double variant);
+  /// An earlier measurement says that the variant is no better: it is not prepared.
+  void onKnownNotWorth(KeyId key, TimeNs now);
   void onJobResult(KeyId key, const CompileResult &result, TimeNs now);
   void onLoaded(KeyId key, double seconds, TimeNs now);
   void onNotWorth(KeyId key, TimeNs now);

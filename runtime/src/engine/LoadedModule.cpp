@@ -88,7 +88,9 @@ bool LoadedModule::quiesce(TimeNs limit) {
 
 schema::ProfileT LoadedModule::profile() const {
   std::lock_guard lock(impl->brainMutex);
-  return impl->recorder->merge(nullptr, impl->engine->now());
+  schema::ProfileT profile = impl->recorder->merge(nullptr, impl->engine->now());
+  profile.device = impl->engine->deviceName();
+  return profile;
 }
 
 std::vector<FutureUse> LoadedModule::recordedUses() const {
@@ -102,6 +104,13 @@ std::vector<FutureUse> LoadedModule::recordedUses() const {
   }
   return uses;
 }
+
+namespace {
+/// Dispatch never goes to a variant that measured no faster than generic.
+bool worth(double genericNs, double variantNs) {
+  return variantNs < genericNs * TuneOptions{}.worthRatio;
+}
+} // namespace
 
 //===-- Loading ------------------------------------------------------------===//
 
@@ -224,6 +233,7 @@ void LoadedModule::Impl::startPreparation(std::unique_ptr<Policy> policy) {
 
 /// Measurements of earlier runs, for keys whose class is still one.
 void LoadedModule::Impl::applyProfile(const schema::ProfileT &profile) {
+  const bool sameDevice = profile.device == engine->deviceName();
   std::map<Digest, const schema::KeyProfileT *> known;
   for (const auto &entry : profile.keys)
     if (entry->kernel_hash)
@@ -235,16 +245,27 @@ void LoadedModule::Impl::applyProfile(const schema::ProfileT &profile) {
     if (sampleExtents[key].empty() && entry->second->sample_extents.size() ==
                                           module->kernels()[module->keys()[key].kernel].dims.size())
       sampleExtents[key] = entry->second->sample_extents;
-    if (entry->second->generic_ns > 0 && entry->second->variant_ns > 0)
-      brain->onMeasured(key, entry->second->generic_ns * 1e-9,
-                        entry->second->variant_ns * 1e-9);
+    if (sameDevice && entry->second->generic_ns > 0 && entry->second->variant_ns > 0)
+      applyMeasurement(key, entry->second->generic_ns, entry->second->variant_ns);
   }
 }
 
+void LoadedModule::Impl::applyMeasurement(KeyId key, double genericNs, double variantNs) {
+  brain->onMeasured(key, genericNs * 1e-9, variantNs * 1e-9);
+  recorder->onKernelTimes(key, genericNs, variantNs);
+  if (!worth(genericNs, variantNs))
+    brain->onKnownNotWorth(key, engine->now());
+}
+
 void LoadedModule::Impl::findStored() {
-  for (KeyId key = 0; key < module->keys().size(); ++key)
-    if (!module->isGeneric(key) && engine->get().store->contains(contentKeys[key]))
-      brain->onStored(key);
+  Engine::Impl &e = engine->get();
+  for (KeyId key = 0; key < module->keys().size(); ++key) {
+    if (module->isGeneric(key) || !e.store->contains(contentKeys[key]))
+      continue;
+    brain->onStored(key);
+    if (auto tuning = e.store->getTuning(contentKeys[key], e.device->name()))
+      applyMeasurement(key, tuning->genericNs, tuning->variantNs);
+  }
 }
 
 //===-- Planning thread ----------------------------------------------------===//
@@ -592,10 +613,10 @@ void LoadedModule::Impl::finishLoad(LoadResult &result) {
       push(LoadFailedInput{key, measured.error().message, /*retry=*/false}, /*wake=*/true);
       return;
     }
-    const bool worth = measured->variantNs < measured->genericNs * TuneOptions{}.worthRatio;
-    push(MeasuredInput{key, measured->genericNs * 1e-9, measured->variantNs * 1e-9, worth},
+    const bool better = worth(measured->genericNs, measured->variantNs);
+    push(MeasuredInput{key, measured->genericNs * 1e-9, measured->variantNs * 1e-9, better},
          /*wake=*/true);
-    if (!worth)
+    if (!better)
       return;
     variant.nsPerUse = measured->variantNs;
     variant.gain = measured->genericNs / measured->variantNs;

@@ -164,6 +164,7 @@ struct LoadedModule::Impl final : BrainActions {
   Status loadProgram();
   Status publishGenerics();
   void startPreparation(std::unique_ptr<Policy> policy);
+  void applyMeasurement(KeyId key, double genericNs, double variantNs);
   void applyProfile(const schema::ProfileT &profile);
   void startThreads();
   void stopThreads();

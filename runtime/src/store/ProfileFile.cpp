@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 #include <unordered_map>
 
 namespace pgkp::rt {
@@ -189,6 +190,20 @@ static void mergeRoots(schema::ProfileT &result, const schema::ProfileT &older,
     result.roots.resize(kMaxProfileRoots);
 }
 
+/// Times of another device say nothing about this one.
+static void dropForeignTimes(schema::ProfileT &result, const schema::ProfileT &run) {
+  const auto digest = [](const schema::KeyProfileT &key) {
+    return keyDigest(key.kernel_hash ? toDigest(*key.kernel_hash) : Digest{}, key.facts);
+  };
+  std::set<Digest> measured;
+  for (const auto &key : run.keys)
+    if (key->generic_ns > 0)
+      measured.insert(digest(*key));
+  for (const auto &key : result.keys)
+    if (!measured.count(digest(*key)))
+      key->generic_ns = key->variant_ns = 0;
+}
+
 schema::ProfileT mergeProfiles(const schema::ProfileT &older,
                                const schema::ProfileT &run) {
   const double runs = run.runs > 0 ? run.runs : 1;
@@ -198,7 +213,10 @@ schema::ProfileT mergeProfiles(const schema::ProfileT &older,
   if (run.module_hash)
     result.module_hash = std::make_unique<schema::Digest>(*run.module_hash);
   result.runs = olderRuns + runs;
+  result.device = run.device;
   mergeKeys(result, older, run, olderRuns, runs);
+  if (older.device != run.device)
+    dropForeignTimes(result, run);
   mergeRoots(result, older, run);
   return result;
 }
