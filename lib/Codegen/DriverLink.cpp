@@ -63,14 +63,12 @@ mlir::pgkp::linkShared(llvm::ArrayRef<char> object, llvm::StringRef name) {
   if (dup2(output.get(), STDOUT_FILENO) < 0)
     return makeErrnoError(errno, "cannot redirect the linker's output");
   std::string source = "/proc/self/fd/" + std::to_string(input.get());
-  std::string soname = name.str();
   const char *arguments[] = {
       "ld.lld",    "-shared",          "-z",
       "defs",      "-z",               "now",
       "-z",        "relro",            "--hash-style=gnu",
       "--threads=1", "--build-id=none", "--no-undefined",
-      "-soname",   soname.c_str(),     "-o",
-      "-",         source.c_str()};
+      "-o",        "-",                source.c_str()};
   std::string messages, errors;
   llvm::raw_string_ostream messageStream(messages), errorStream(errors);
   lld::Result result =

@@ -26,14 +26,20 @@ createHostMachine(StringRef cpu, StringRef features) {
   if (!target)
     return makeError(Code::unsupported, "no code generator for '{}'",
                      triple.str());
+  // Asked first, as a target machine only warns of a CPU that it does not know.
+  std::unique_ptr<MCSubtargetInfo> known(
+      target->createMCSubtargetInfo(triple, "", ""));
+  if (!known || !known->isCPUStringValid(cpu))
+    return makeError(Code::invalidArgument, "unknown CPU '{}' for '{}'",
+                     cpu.str(), triple.str());
   TargetOptions options;
   options.AllowFPOpFusion = FPOpFusion::Fast;
   std::unique_ptr<TargetMachine> machine(target->createTargetMachine(
       triple, cpu, features, options, Reloc::PIC_, std::nullopt,
       CodeGenOptLevel::Default));
-  if (!machine || !machine->getMCSubtargetInfo()->isCPUStringValid(cpu))
-    return makeError(Code::invalidArgument, "unknown CPU '{}' for '{}'",
-                     cpu.str(), triple.str());
+  if (!machine)
+    return makeError(Code::unsupported, "no code generator for '{}'",
+                     triple.str());
   return machine;
 }
 

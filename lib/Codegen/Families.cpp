@@ -220,7 +220,8 @@ ConfigAttr mlir::pgkp::chooseConfig(KernelOp kernel, ArrayRef<FactAttr> facts) {
 
 ArrayAttr mlir::pgkp::getConfigSpace(KernelOp kernel) {
   MLIRContext *ctx = kernel.getContext();
-  SmallVector<Attribute> space = {chooseConfig(kernel, {})};
+  // The rules, applied to the facts of the class at hand.
+  SmallVector<Attribute> space = {makeConfig(ctx, "auto")};
   auto add = [&](ConfigAttr config) {
     if (!llvm::is_contained(space, config))
       space.push_back(config);
@@ -242,8 +243,8 @@ ArrayAttr mlir::pgkp::getConfigSpace(KernelOp kernel) {
     add(makeConfig(ctx, "direct", {{"mr", 2}, {"nr", 32}}));
     for (int64_t depth : {8, 16, 32})
       add(makeConfig(ctx, "skinny", {{"kc", depth}, {"mr", 4}, {"nr", 16}}));
-    add(makeConfig(ctx, "gemv", {{"mr", 1}, {"nr", 64}}));
-    add(makeConfig(ctx, "gemv", {{"mr", 1}, {"nr", 32}}));
+    for (int64_t lanes : {64, 32})
+      add(makeConfig(ctx, "gemv", {{"mr", 1}, {"nr", lanes}}));
     break;
   }
   case Family::row:

@@ -6,7 +6,9 @@
 #include "HostMath.h"
 #include "HostTensors.h"
 
+#include "pgkp/Codegen/Families.h"
 #include "pgkp/Codegen/Passes.h"
+#include "pgkp/Codegen/Specialize.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -172,6 +174,9 @@ static LogicalResult moveToWorkspace(func::FuncOp function) {
   AffineExpr offset = getAffineConstantExpr(0, ctx);
   for (memref::AllocOp alloc : allocs) {
     MemRefType type = alloc.getType();
+    if (!type.getElementType().isIntOrIndexOrFloat())
+      return alloc.emitOpError("of type ")
+             << type << " has elements without a size on the host";
     AffineExpr bytes = getAffineConstantExpr(
         llvm::divideCeil(type.getElementType().isIndex()
                              ? 64
@@ -268,6 +273,12 @@ FailureOr<func::FuncOp>
 mlir::pgkp::generateHostKernel(KernelOp kernel, ConfigAttr config) {
   if (kernel.isExternal())
     return kernel.emitOpError("has no body to generate code from");
+  if (!config || config.getString("script") == "auto") {
+    SmallVector<FactAttr> facts;
+    if (auto known = kernel->getAttrOfType<ArrayAttr>(kFactsAttr))
+      llvm::append_range(facts, known.getAsRange<FactAttr>());
+    config = chooseConfig(kernel, facts);
+  }
   func::FuncOp function = createHostFunction(kernel);
   if (!function)
     return failure();
@@ -286,14 +297,21 @@ struct CodegenHostPass : public mlir::pgkp::impl::CodegenHostPassBase<CodegenHos
   void runOnOperation() override {
     ConfigAttr chosen;
     if (!config.empty()) {
+      // The option parser takes outer braces away.
+      StringRef text = config;
+      if (text.consume_front("{"))
+        text.consume_back("}");
       auto values = dyn_cast_or_null<DictionaryAttr>(
-          parseAttribute(config, &getContext()));
+          parseAttribute(("{" + text + "}").str(), &getContext()));
       if (!values) {
         getOperation().emitError("option 'config' is '")
             << config << "'; expected a dictionary";
         return signalPassFailure();
       }
-      chosen = ConfigAttr::get(&getContext(), values);
+      chosen = ConfigAttr::getChecked([&] { return getOperation().emitError(); },
+                                      &getContext(), values);
+      if (!chosen)
+        return signalPassFailure();
     }
     SmallVector<KernelOp> kernels(getOperation().getOps<KernelOp>());
     for (KernelOp kernel : kernels) {

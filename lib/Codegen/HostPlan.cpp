@@ -251,7 +251,10 @@ bool mayPack(const Shape &shape, unsigned operand, unsigned dim,
 NestPlan mlir::pgkp::host::planNest(linalg::LinalgOp op, Extents &extents,
                                     const NestOptions &options) {
   NestPlan plan;
-  if (!options.vectorize || op.getNumLoops() == 0)
+  if (!options.vectorize || op.getNumLoops() == 0 ||
+      !llvm::all_of(op->getOperandTypes(), [](Type type) {
+        return getElementTypeOrSelf(type).isIntOrIndexOrFloat();
+      }))
     return plan;
   Shape shape(op, extents);
   unsigned numInputs = op.getNumDpsInputs();

@@ -25,8 +25,8 @@ StringRef stringifyFamily(Family family);
 /// enum. A declaration is `other`.
 Family getFamily(KernelOp kernel);
 
-/// The host configurations worth trying, best guess first; the first one is
-/// never bad. An array of #pgkp.config.
+/// The host configurations worth trying, an array of #pgkp.config. The first is
+/// {script = "auto"}, chooseConfig applied to the class at hand: never bad.
 ArrayAttr getConfigSpace(KernelOp kernel);
 
 /// The configuration to compile first for a class, by rules: a single row is a

@@ -61,7 +61,7 @@ def CodegenHostPass : Pass<"pgkp-codegen-host", "::mlir::ModuleOp"> {
     an error.
 
     The configuration is the kernel's first one, or `config`. Names:
-    `script` ("direct", "packed", "skinny", "gemv", "dot", "scalar"), `mr` rows and
+    `script` ("auto" for the rules, "direct", "packed", "skinny", "gemv", "dot", "scalar"), `mr` rows and
     `nr` lanes of a register block, `nc` columns of a "dot" block, `kc` depth of a
     "skinny" pass, `unroll`, and `v`, the lanes of row kernels.
   }];

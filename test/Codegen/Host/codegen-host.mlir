@@ -26,8 +26,9 @@ pgkp.kernel private @matmul(%a: tensor<?x64xf32>, %w: tensor<64x32xf32>, %o: ten
 // -----
 
 // The panel of a transposed operand lives in the workspace: 16 lanes of n floats.
+// CHECK: #[[BYTES:.*]] = affine_map<()[s0, s1, s2] -> (s2 * 64)>
 // CHECK-LABEL: func.func private @transposed(
-// CHECK-SAME: pgkp.workspace = affine_map<()[s0, s1, s2] -> (
+// CHECK-SAME: pgkp.workspace = #[[BYTES]]
 // CHECK: memref.view %{{.*}} : memref<?xi8> to memref<?x16xf32>
 // CHECK: vector.maskedstore
 pgkp.kernel private @transposed(%a: tensor<?x?xf32>, %w: tensor<?x?xf32>, %o: tensor<?x?xf32>) -> tensor<?x?xf32>

@@ -4,7 +4,7 @@
 
 // The signature stays; the body is static.
 // EQ-LABEL: pgkp.kernel private @matmul(
-// EQ-SAME: %[[A:.*]]: tensor<?x64xf32>, %[[W:.*]]: tensor<64x32xf32>, %[[O:.*]]: tensor<?x32xf32>) -> (tensor<?x32xf32>)
+// EQ-SAME: %[[A:.*]]: tensor<?x64xf32>, %[[W:.*]]: tensor<64x32xf32>, %[[O:.*]]: tensor<?x32xf32>) -> tensor<?x32xf32>
 // EQ-SAME: pgkp.facts = [#pgkp.fact<d0 == 1>]
 // EQ-DAG: %[[A1:.*]] = tensor.cast %[[A]] : tensor<?x64xf32> to tensor<1x64xf32>
 // EQ-DAG: %[[O1:.*]] = tensor.cast %[[O]] : tensor<?x32xf32> to tensor<1x32xf32>
