@@ -35,7 +35,7 @@ static FailureOr<NVVMKernelSignature>
 signatureOf(KernelOp kernel, ArrayRef<FactAttr> facts) {
   NVVMKernelSignature signature;
   if (kernel.isExternal())
-    return kernel.emitError("kernel '")
+    return emitError(kernel.getLoc(), "kernel '")
            << kernel.getSymName() << "' has no body to compile";
   signature.op = kernel;
   signature.body = &kernel.getBody().front();
@@ -44,7 +44,7 @@ signatureOf(KernelOp kernel, ArrayRef<FactAttr> facts) {
   signature.facts = facts;
   for (FactAttr fact : facts)
     if (fact.getDim() >= signature.numExtents)
-      return kernel.emitError("fact on extent ")
+      return emitError(kernel.getLoc(), "fact on extent ")
              << fact.getDim() << " of kernel '" << kernel.getSymName()
              << "', which has " << signature.numExtents;
   for (auto [i, type] : llvm::enumerate(kernel.getArgumentTypes())) {
@@ -55,9 +55,9 @@ signatureOf(KernelOp kernel, ArrayRef<FactAttr> facts) {
     if (!llvm::is_contained({1u, 8u, 16u, 32u, 64u}, width) ||
         (isa<FloatType>(element) && !element.isF16() && !element.isBF16() &&
          !element.isF32() && !element.isF64()))
-      return kernel.emitError("argument #")
-             << i << " of type '" << type
-             << "' is not supported in a kernel for NVVM";
+      return emitError(kernel.getLoc(), "argument #")
+             << i << " of type " << type
+             << " is not supported in a kernel for NVVM";
     SmallVector<int64_t> &dims = signature.dims.emplace_back();
     if (!isa<RankedTensorType>(type))
       continue;
@@ -173,7 +173,8 @@ static LogicalResult decomposeAggregates(KernelOp kernel) {
     OpBuilder b(op);
     FailureOr<SmallVector<Value>> parts = op.decomposeOperation(b);
     if (failed(parts))
-      return op.emitError("cannot be decomposed for NVVM");
+      return emitError(op.getLoc(), "'")
+             << op->getName() << "' cannot be decomposed for NVVM";
     op->replaceAllUsesWith(*parts);
     op->erase();
   }

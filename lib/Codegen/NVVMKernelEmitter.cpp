@@ -65,7 +65,8 @@ struct ReductionUse {
 class KernelEmitter {
 public:
   KernelEmitter(const NVVMKernelSignature &signature, OpBuilder &builder)
-      : sig(signature), b(builder), loc(signature.op->getLoc()) {}
+      : sig(signature), b(builder), loc(signature.op->getLoc()),
+        bodyLoc(loc) {}
 
   FailureOr<NVVMEmittedKernel> emit(StringRef name);
 
@@ -144,6 +145,8 @@ private:
   const NVVMKernelSignature &sig;
   OpBuilder &b;
   Location loc;
+  /// Of the operation whose body is being inlined.
+  Location bodyLoc;
   LLVM::LLVMFuncOp function;
   unsigned threads = kDefaultThreads;
 
@@ -234,7 +237,7 @@ template <typename Fn> auto KernelEmitter::atDepth(unsigned depth, Fn fn) {
 
 Value KernelEmitter::fail(Operation *op, const Twine &message, Type type) {
   if (!failed)
-    op->emitError(message);
+    emitError(op->getLoc(), message);
   failed = true;
   if (type.isIndex())
     return constant(0);
@@ -1069,6 +1072,7 @@ SmallVector<Value> KernelEmitter::inlineBody(linalg::LinalgOp op,
     if (accumulators[i])
       map.map(arg, accumulators[i]);
   moveToScopeEnd();
+  bodyLoc = op.getLoc();
   return inlineBlock(*op.getBlock(), map, ivs);
 }
 
@@ -1122,6 +1126,8 @@ void KernelEmitter::inlineOp(Operation &op, IRMapping &map,
     operands.map(operand, lookup(operand));
   moveToScopeEnd();
   Operation *copy = b.cloneWithoutRegions(op, operands);
+  if (isa<UnknownLoc>(copy->getLoc())) // bodies of named operations
+    copy->setLoc(bodyLoc);
   map.map(op.getResults(), copy->getResults());
   for (auto [from, to] : llvm::zip_equal(op.getRegions(), copy->getRegions())) {
     if (from.empty())
@@ -1420,8 +1426,7 @@ FailureOr<SmallVector<NVVMMapping>> KernelEmitter::chooseMappings() {
         sig.body->getArgument(firstDestination + result);
     auto type = dyn_cast<RankedTensorType>(destination.getType());
     if (!type)
-      return sig.op->emitError("result #")
-             << result << " is not a ranked tensor";
+      return emitError(loc, "result #") << result << " is not a ranked tensor";
     auto it = llvm::find_if(mappings, [&](const NVVMMapping &mapping) {
       unsigned other = firstDestination + mapping.results.front();
       auto otherType =

@@ -50,19 +50,15 @@ static LogicalResult expandMath(gpu::GPUModuleOp module) {
   populateMathF32ExpansionPatterns(patterns, approximated);
   populateMathPolynomialApproximationPatterns(patterns, approximated);
   math::populateExpansionPatterns(
-      patterns, {math::RsqrtOp::getOperationName(),
-                 math::PowFOp::getOperationName(),
-                 math::SinhOp::getOperationName(),
-                 math::CoshOp::getOperationName(),
-                 math::TanOp::getOperationName()});
+      patterns, {"cosh", "powf", "rsqrt", "sinh", "tan"});
   if (failed(applyPatternsGreedily(module, std::move(patterns))))
-    return module.emitError("expansion of mathematical functions failed");
+    return emitError(module.getLoc(), "expansion of mathematical functions failed");
   WalkResult result = module.walk([](Operation *op) {
     if (!isa<math::MathDialect>(op->getDialect()) || hasInstruction(op))
       return WalkResult::advance();
-    op->emitError("'") << op->getName() << "' on '"
-                       << op->getResult(0).getType()
-                       << "' has no form without a library for NVVM";
+    emitError(op->getLoc(), "'")
+        << op->getName() << "' on " << op->getResult(0).getType()
+        << " has no form without a library for NVVM";
     return WalkResult::interrupt();
   });
   return failure(result.wasInterrupted());
@@ -98,8 +94,8 @@ static LogicalResult lowerToLLVM(gpu::GPUModuleOp module) {
     if (op == module.getOperation() ||
         isa<LLVM::LLVMDialect, NVVM::NVVMDialect>(op->getDialect()))
       return WalkResult::advance();
-    op->emitError("'") << op->getName()
-                       << "' is not supported in a kernel for NVVM";
+    emitError(op->getLoc(), "'")
+        << op->getName() << "' is not supported in a kernel for NVVM";
     return WalkResult::interrupt();
   });
   return failure(result.wasInterrupted());

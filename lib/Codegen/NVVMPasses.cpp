@@ -59,12 +59,12 @@ struct NVVMToPTX : public ::mlir::pgkp::impl::NVVMToPTXPassBase<NVVMToPTX> {
 
   void runOnOperation() override {
     if (optLevel > 3) {
-      getOperation().emitError("'opt-level' is ")
-          << optLevel << "; expected 0 to 3";
+      emitError(getOperation().getLoc(), "'opt-level' is ")
+          << optLevel.getValue() << "; expected 0 to 3";
       return signalPassFailure();
     }
     if (format != "ptx" && format != "llvm") {
-      getOperation().emitError("'format' is '")
+      emitError(getOperation().getLoc(), "'format' is '")
           << format << "'; expected 'ptx' or 'llvm'";
       return signalPassFailure();
     }
@@ -74,7 +74,7 @@ struct NVVMToPTX : public ::mlir::pgkp::impl::NVVMToPTXPassBase<NVVMToPTX> {
       if (!launch)
         continue;
       if (failed(NVVMLaunch::fromAttr(launch))) {
-        device.emitError("malformed '") << kNVVMLaunchAttr << "'";
+        emitError(device.getLoc(), "malformed '") << kNVVMLaunchAttr << "'";
         return signalPassFailure();
       }
       if (failed(lowerNVVMModule(device)))

@@ -125,7 +125,7 @@ mlir::pgkp::translateNVVMModule(gpu::GPUModuleOp module, NVVMFormat format,
   if (ArrayAttr targets = module.getTargetsAttr(); targets && !targets.empty())
     targetAttr = dyn_cast<NVVM::NVVMTargetAttr>(targets[0]);
   if (!targetAttr)
-    return module.emitError("expected a '#nvvm.target'");
+    return emitError(module.getLoc(), "expected a '#nvvm.target'");
   if (failed(checkNVVMTarget(module.getLoc(), targetAttr.getChip(),
                              targetAttr.getFeatures())))
     return failure();
@@ -139,7 +139,7 @@ mlir::pgkp::translateNVVMModule(gpu::GPUModuleOp module, NVVMFormat format,
   std::unique_ptr<llvm::Module> llvmModule =
       translateModuleToLLVMIR(module, context, module.getName());
   if (!llvmModule)
-    return module.emitError("translation to LLVM IR failed");
+    return emitError(module.getLoc(), "translation to LLVM IR failed");
   llvmModule->setTargetTriple(llvm::Triple(kNVVMTriple));
   llvmModule->setDataLayout(machine->createDataLayout());
 
@@ -171,11 +171,11 @@ mlir::pgkp::translateNVVMModule(gpu::GPUModuleOp module, NVVMFormat format,
 
   std::string ptx;
   if (!emitAssembly(*llvmModule, *machine, ptx))
-    return module.emitError("this build of LLVM cannot emit PTX");
+    return emitError(module.getLoc(), "this build of LLVM cannot emit PTX");
   if (!error.empty())
-    return module.emitError("LLVM: ") << error;
+    return emitError(module.getLoc(), "LLVM: ") << error;
   if (StringRef(ptx).contains(".extern .func"))
-    return module.emitError(
+    return emitError(module.getLoc(), 
         "generated PTX calls an external function; kernels are self-contained");
   return ptx;
 }
