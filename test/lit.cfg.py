@@ -21,6 +21,8 @@ config.test_exec_root = os.path.join(config.pgkp_obj_root, "test")
 
 llvm_config.with_system_environment(["HOME", "TMPDIR"])
 llvm_config.use_default_substitutions()
+# "not" and "count" are found by name.
+llvm_config.with_environment("PATH", config.llvm_tools_dir, append_path=True)
 
 # Round trips make every test a test of the parser, the printer and bytecode.
 opt_args = []
@@ -36,6 +38,7 @@ for name in ("pgkp-worker", "pgkp-compile", "pgkp-run", "pgkp-cache", "pgkp-repl
 llvm_config.add_tool_substitutions(tools, [bin_dir, config.llvm_tools_dir])
 
 config.substitutions.append(("%build", config.pgkp_obj_root))
+config.substitutions.append(("%llvm_bin", config.llvm_tools_dir))
 config.substitutions.append(("%models", os.path.join(config.test_source_root, "models")))
 config.substitutions.append(("%python", config.python_executable))
 

@@ -151,8 +151,8 @@ FailureOr<Value> EntryLowering::storeArgument(Operation *op, Value value) {
   Location loc = op->getLoc();
   Type type = converter.convertType(value.getType());
   if (!type)
-    return op->emitOpError("has an operand of type '")
-           << value.getType() << "'; expected a ranked memref or a scalar";
+    return op->emitOpError("has an operand of type ")
+           << value.getType() << "; expected a ranked memref or a scalar";
   uint64_t bytes = 0;
   if (auto memref = dyn_cast<MemRefType>(value.getType())) {
     // Two pointers, the offset, then sizes and strides.
@@ -160,21 +160,20 @@ FailureOr<Value> EntryLowering::storeArgument(Operation *op, Value value) {
   } else if (type.isIntOrFloat()) {
     bytes = llvm::divideCeil(type.getIntOrFloatBitWidth(), 8);
   } else {
-    return op->emitOpError("has an operand of type '")
-           << value.getType() << "'; expected a ranked memref or a scalar";
+    return op->emitOpError("has an operand of type ")
+           << value.getType() << "; expected a ranked memref or a scalar";
   }
   Value memory = reserve(loc, bytes);
-  LLVM::StoreOp::create(builder, loc,
-                        value.getType() == type ? value
-                                                : convert(loc, value, type),
-                        memory);
+  LLVM::StoreOp::create(
+      builder, loc, value.getType() == type ? value : convert(loc, value, type),
+      memory);
   return memory;
 }
 
 LLVM::CallOp EntryLowering::call(Location loc, size_t slot, TypeRange results,
                                  ValueRange arguments) {
-  Value function = LLVM::LoadOp::create(builder, loc, pointer,
-                                        offset(loc, table, slot));
+  Value function =
+      LLVM::LoadOp::create(builder, loc, pointer, offset(loc, table, slot));
   SmallVector<Type> types(arguments.getTypes());
   auto type = LLVM::LLVMFunctionType::get(
       results.empty() ? LLVM::LLVMVoidType::get(builder.getContext())
@@ -260,19 +259,19 @@ LogicalResult EntryLowering::lowerAlloc(memref::AllocOp op) {
   MemRefType type = op.getType();
   uint64_t elementBytes = getElementBytes(type, converter);
   if (!type.getLayout().isIdentity() || !elementBytes)
-    return op.emitOpError("allocates '")
-           << type << "'; expected an identity layout and scalar elements";
+    return op.emitOpError("allocates ")
+           << type << "; expected an identity layout and scalar elements";
   SmallVector<Value> sizes;
   for (OpFoldResult size : op.getMixedSizes())
     sizes.push_back(toI64(loc, size));
   Value bytes = constant(loc, i64, elementBytes);
   for (Value size : sizes)
     bytes = LLVM::MulOp::create(builder, loc, bytes, size);
-  Value memory = call(loc, offsetof(pgkp_program_api_t, alloc), pointer,
-                      {context, bytes})
-                     .getResult();
-  auto descriptor = MemRefDescriptor::poison(builder, loc,
-                                             converter.convertType(type));
+  Value memory =
+      call(loc, offsetof(pgkp_program_api_t, alloc), pointer, {context, bytes})
+          .getResult();
+  auto descriptor =
+      MemRefDescriptor::poison(builder, loc, converter.convertType(type));
   descriptor.setAllocatedPtr(builder, loc, memory);
   descriptor.setAlignedPtr(builder, loc, memory);
   descriptor.setOffset(builder, loc, constant(loc, i64, 0));
@@ -289,8 +288,7 @@ LogicalResult EntryLowering::lowerReshape(Operation *op, Value source,
   Location loc = op->getLoc();
   MemRefDescriptor from(
       convert(loc, source, converter.convertType(source.getType())));
-  auto to =
-      MemRefDescriptor::poison(builder, loc, converter.convertType(type));
+  auto to = MemRefDescriptor::poison(builder, loc, converter.convertType(type));
   to.setAllocatedPtr(builder, loc, from.allocatedPtr(builder, loc));
   to.setAlignedPtr(builder, loc, from.alignedPtr(builder, loc));
   to.setOffset(builder, loc, from.offset(builder, loc));
@@ -331,7 +329,7 @@ LogicalResult EntryLowering::lowerCopy(memref::CopyOp op) {
     return op.emitOpError("copies an unranked memref; expected a ranked one");
   uint64_t elementBytes = getElementBytes(type, converter);
   if (!elementBytes)
-    return op.emitOpError("copies '") << type << "'; expected scalar elements";
+    return op.emitOpError("copies ") << type << "; expected scalar elements";
   FailureOr<Value> source = storeArgument(op, op.getSource());
   FailureOr<Value> target = storeArgument(op, op.getTarget());
   if (failed(source) || failed(target))
@@ -349,12 +347,10 @@ LogicalResult EntryLowering::lowerAssert(cf::AssertOp op) {
                           "be lowered to branches");
   std::string text = op.getMsg().str();
   text.push_back('\0');
-  std::string name = ("pgkp_message_" + Twine(entry) + "_" +
-                      Twine(numMessages++))
-                         .str();
+  std::string name =
+      ("pgkp_message_" + Twine(entry) + "_" + Twine(numMessages++)).str();
   OpBuilder moduleBuilder = OpBuilder::atBlockEnd(module.getBody());
-  auto type =
-      LLVM::LLVMArrayType::get(moduleBuilder.getI8Type(), text.size());
+  auto type = LLVM::LLVMArrayType::get(moduleBuilder.getI8Type(), text.size());
   auto global = LLVM::GlobalOp::create(
       moduleBuilder, loc, type, /*isConstant=*/true, LLVM::Linkage::Internal,
       name, moduleBuilder.getStringAttr(text));
@@ -406,8 +402,8 @@ void EntryLowering::moveBody(func::FuncOp function, LLVM::LLVMFuncOp target) {
   // The old arguments follow the two new ones until they are replaced.
   Value arguments = block.insertArgument(1u, pointer, loc);
   table = LLVM::LoadOp::create(builder, loc, pointer, context);
-  buffer.sizeConstant = LLVM::ConstantOp::create(
-      builder, loc, i64, builder.getI64IntegerAttr(0));
+  buffer.sizeConstant =
+      LLVM::ConstantOp::create(builder, loc, i64, builder.getI64IntegerAttr(0));
   buffer.memory =
       LLVM::AllocaOp::create(builder, loc, pointer, builder.getI8Type(),
                              buffer.sizeConstant, /*alignment=*/64);
@@ -417,8 +413,8 @@ void EntryLowering::moveBody(func::FuncOp function, LLVM::LLVMFuncOp target) {
     Value slot = offset(loc, arguments, number * sizeof(void *));
     Value header = LLVM::LoadOp::create(builder, loc, pointer, slot);
     Type type = argument.getType();
-    Value descriptor = LLVM::LoadOp::create(
-        builder, loc, converter.convertType(type), header);
+    Value descriptor =
+        LLVM::LoadOp::create(builder, loc, converter.convertType(type), header);
     argument.replaceAllUsesWith(convert(loc, descriptor, type));
     block.eraseArgument(number + 2);
   }
@@ -507,8 +503,7 @@ struct ConvertPGKPToLLVMPass
         continue;
       }
       WalkResult result = function.walk([&](Operation *op) {
-        if (op->getDialect() !=
-            getContext().getLoadedDialect<PGKPDialect>())
+        if (op->getDialect() != getContext().getLoadedDialect<PGKPDialect>())
           return WalkResult::advance();
         op->emitOpError("is in '")
             << function.getName()

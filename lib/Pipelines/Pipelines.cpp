@@ -15,9 +15,12 @@ using namespace mlir::pgkp;
 
 void mlir::pgkp::buildPreparePipeline(OpPassManager &pm,
                                       const PreparePipelineOptions &options) {
-  // Dispatches are planned per entry, so what entries call becomes part of them.
+  // Dispatches are planned per entry, so what entries call becomes part of
+  // them.
   pm.addPass(createInlinerPass());
   pm.addPass(createOutlineKernelsPass());
+  // Kernels are compared and hashed by their bytecode: one canonical form.
+  pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
   pm.addPass(createInferRootsPass());
   AnnotateSpecializationsPassOptions annotate;
@@ -25,6 +28,8 @@ void mlir::pgkp::buildPreparePipeline(OpPassManager &pm,
   annotate.maxClasses = options.maxClasses;
   pm.addPass(createAnnotateSpecializationsPass(annotate));
   pm.addPass(createInsertPreparePass());
+  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createCSEPass());
   pm.addPass(createPlanPreparePass());
 }
 

@@ -166,8 +166,8 @@ static LogicalResult exportKernel(KernelOp kernel, schema::KernelT &out) {
         exportElementType(getElementTypeOrSelf(type));
     if (!element)
       return kernel.emitError("argument ")
-             << i << " of kernel '" << kernel.getSymName() << "' has type '"
-             << type << "'; expected elements of type f32, f16, bf16, f64, i1, "
+             << i << " of kernel '" << kernel.getSymName() << "' has type "
+             << type << "; expected elements of type f32, f16, bf16, f64, i1, "
              << "i8, i16, i32, i64 or index";
     auto argument = std::make_unique<schema::KernelArgT>();
     argument->element = *element;
@@ -225,26 +225,25 @@ static double getReachProbability(Operation *op, Operation *function) {
   return probability;
 }
 
-static FailureOr<schema::ElementType> getTensorElement(FunctionOpInterface entry,
-                                                       StringRef what,
-                                                       unsigned index,
-                                                       Type type) {
+static FailureOr<schema::ElementType>
+getTensorElement(FunctionOpInterface entry, StringRef what, unsigned index,
+                 Type type) {
   if (auto tensor = dyn_cast<RankedTensorType>(type))
     if (auto element = exportElementType(tensor.getElementType()))
       return *element;
   return entry.emitError("entry '")
-         << entry.getName() << "': " << what << " " << index << " has type '"
-         << type << "'; expected a ranked tensor of f32, f16, bf16, f64, i1, i8, "
+         << entry.getName() << "': " << what << " " << index << " has type "
+         << type
+         << "; expected a ranked tensor of f32, f16, bf16, f64, i1, i8, "
          << "i16, i32, i64 or index";
 }
 
-static LogicalResult
-exportEntry(FunctionOpInterface function,
-            const llvm::StringMap<uint32_t> &kernelNumbers,
-            schema::EntryT &out) {
+static LogicalResult exportEntry(FunctionOpInterface function,
+                                 const llvm::StringMap<uint32_t> &kernelNumbers,
+                                 schema::EntryT &out) {
   RootAnalysis roots(function);
   out.name = function.getName().str();
-  out.symbol = PGKP_ENTRY_PREFIX + out.name;
+  out.symbol = (PGKP_ENTRY_PREFIX + Twine(out.name)).str();
   for (unsigned i = 0; i < roots.getNumEntryRoots(); ++i)
     out.roots.push_back(roots.getRoots()[i].name);
 
@@ -259,7 +258,8 @@ exportEntry(FunctionOpInterface function,
     argument->shape = exportShape(roots.getShape(value));
     argument->persistent =
         bool(function.getArgAttr(i, PGKPDialect::kPersistentAttr));
-    if (auto range = getRange(function.getArgAttr(i, PGKPDialect::kRangeAttr))) {
+    if (auto range =
+            getRange(function.getArgAttr(i, PGKPDialect::kRangeAttr))) {
       argument->bounded = true;
       argument->low = range->first;
       argument->high = range->second;

@@ -51,8 +51,14 @@ enum class Role {
 SmallVector<Role> getRoles(KernelOp kernel, Family family) {
   SmallVector<Role> roles(kernel.getNumDims(), Role::Leading);
   bool isProduct = family == Family::matmul || family == Family::batch_matmul;
+  size_t maxRank = 0;
+  for (unsigned i = 0; i < kernel.getArgumentTypes().size(); ++i)
+    maxRank = std::max(maxRank, kernel.getArgumentExtents(i).size());
   for (unsigned i = 0; i < kernel.getArgumentTypes().size(); ++i) {
     SmallVector<ExprAttr> shape = kernel.getArgumentExtents(i);
+    // One value per row: its only dimension is not innermost to the kernel.
+    if (shape.size() == 1 && maxRank > 1)
+      continue;
     bool isOutput = i >= kernel.getNumInputs();
     for (auto [dim, extent] : llvm::enumerate(shape)) {
       std::optional<unsigned> symbol = extent.getSymbolIndex();
@@ -109,10 +115,10 @@ LogicalResult AnnotateSpecializationsPass::checkOptions() {
   ModuleOp module = getOperation();
   if (maxClasses < 1 || maxClasses > 64)
     return module.emitError("option 'max-classes' is ")
-           << maxClasses << "; expected 1 to 64";
+           << maxClasses.getValue() << "; expected 1 to 64";
   if (divisor < 2)
     return module.emitError("option 'divisor' is ")
-           << divisor << "; expected at least 2";
+           << divisor.getValue() << "; expected at least 2";
   return success();
 }
 
@@ -149,8 +155,8 @@ AnnotateSpecializationsPass::getLattice(KernelOp kernel, Family family,
     double rest = 1.0;
     bool isRows = roles[i] == Role::Rows;
     if (isRows || (!isProduct && i == 0 && roles[i] == Role::Leading)) {
-      choices.push_back({FactAttr::getEqual(context, i, units[i]),
-                         kSingleProbability});
+      choices.push_back(
+          {FactAttr::getEqual(context, i, units[i]), kSingleProbability});
       rest -= kSingleProbability;
     }
     if (isRows && units[i] + 1 < kFewRows) {
@@ -162,8 +168,8 @@ AnnotateSpecializationsPass::getLattice(KernelOp kernel, Family family,
     if (!choices.empty() || roles[i] == Role::Vector) {
       // A unit that divides evenly makes the fact say nothing new.
       if (units[i] % divisor != 0) {
-        choices.push_back({FactAttr::getDivisible(context, i, divisor),
-                           rest * multiple});
+        choices.push_back(
+            {FactAttr::getDivisible(context, i, divisor), rest * multiple});
         rest *= 1.0 - multiple;
       }
     }
@@ -246,9 +252,9 @@ AnnotateSpecializationsPass::getProfiled(KernelOp kernel) {
       }
     }
     if (!valid) {
-      remark::missed(kernel.getLoc(),
-                     remark::RemarkOpts::name("profile").category(
-                         kRemarkCategory))
+      remark::missed(
+          kernel.getLoc(),
+          remark::RemarkOpts::name("profile").category(kRemarkCategory))
           << remark::add("profile has a fact that does not fit kernel '{0}'",
                          kernel.getSymName().str());
       continue;
@@ -293,8 +299,8 @@ void AnnotateSpecializationsPass::annotate(KernelOp kernel,
   // What a profile has seen stays; the lattice fills up.
   llvm::MapVector<Attribute, ClassAttr> chosen;
   auto getFacts = [&](ClassAttr klass) -> Attribute {
-    return builder.getArrayAttr(SmallVector<Attribute>(
-        klass.getFacts().begin(), klass.getFacts().end()));
+    return builder.getArrayAttr(SmallVector<Attribute>(klass.getFacts().begin(),
+                                                       klass.getFacts().end()));
   };
   llvm::stable_sort(profiled, [](ClassAttr a, ClassAttr b) {
     return a.getProbability() > b.getProbability();

@@ -74,10 +74,10 @@ bool EntryPreparer::hasPrepare(PreparableOpInterface op,
                                ArrayRef<Value> extents) {
   bool found = false;
   function->walk([&](PrepareOp prepare) {
-    found |= prepare.getKernelAttr() == op.getKernelRef() &&
-             llvm::equal(prepare.getExtents(), extents) &&
-             dominance.properlyDominates(prepare.getOperation(),
-                                         op.getOperation());
+    found |=
+        prepare.getKernelAttr() == op.getKernelRef() &&
+        llvm::equal(prepare.getExtents(), extents) &&
+        dominance.properlyDominates(prepare.getOperation(), op.getOperation());
   });
   return found;
 }
@@ -184,7 +184,7 @@ struct InsertPreparePass
     ModuleOp module = getOperation();
     if (!(branchProbability > 0.0 && branchProbability <= 1.0)) {
       module.emitError("option 'branch-probability' is ")
-          << branchProbability << "; expected a number in (0, 1]";
+          << branchProbability.getValue() << "; expected a number in (0, 1]";
       return signalPassFailure();
     }
     SymbolTableCollection symbolTables;

@@ -36,16 +36,18 @@ private:
     ModuleOp module = getOperation();
     if (!(minProbability >= 0.0 && minProbability <= 1.0))
       return module.emitError("option 'min-probability' is ")
-             << minProbability << "; expected a number in [0, 1]";
+             << minProbability.getValue() << "; expected a number in [0, 1]";
     if (!(flopsPerSecond > 0.0))
       return module.emitError("option 'flops-per-second' is ")
-             << flopsPerSecond << "; expected a number greater than 0";
+             << flopsPerSecond.getValue()
+             << "; expected a number greater than 0";
     if (!(bytesPerSecond > 0.0))
       return module.emitError("option 'bytes-per-second' is ")
-             << bytesPerSecond << "; expected a number greater than 0";
+             << bytesPerSecond.getValue()
+             << "; expected a number greater than 0";
     if (typicalExtent < 1)
       return module.emitError("option 'typical-extent' is ")
-             << typicalExtent << "; expected at least 1";
+             << typicalExtent.getValue() << "; expected at least 1";
     return success();
   }
 
@@ -98,8 +100,8 @@ void PlanPreparePass::plan(FunctionOpInterface function,
   function->walk<WalkOrder::PreOrder>([&](Operation *op) {
     starts[op] = now;
     if (auto prepare = dyn_cast<PrepareOp>(op)) {
-      prepares[getKey(prepare.getKernelAttr(), prepare.getExtents())]
-          .push_back(prepare);
+      prepares[getKey(prepare.getKernelAttr(), prepare.getExtents())].push_back(
+          prepare);
     } else if (auto dispatch = dyn_cast<PreparableOpInterface>(op)) {
       uses[getKey(dispatch.getKernelRef(), dispatch.getExtents())].push_back(
           op);
@@ -130,10 +132,10 @@ void PlanPreparePass::plan(FunctionOpInterface function,
                          merged, kernel, probability);
     }
     if (probability < minProbability) {
-      remark::passed(first.getLoc(), getRemark(function))
-          << remark::add("dropped prepare of '{0}': probability {1:f4} is below "
-                         "{2:f4}",
-                         kernel, probability, double(minProbability));
+      remark::passed(first.getLoc(), getRemark(function)) << remark::add(
+          "dropped prepare of '{0}': probability {1:f4} is below "
+          "{2:f4}",
+          kernel, probability, double(minProbability));
       first.erase();
       continue;
     }
@@ -142,9 +144,8 @@ void PlanPreparePass::plan(FunctionOpInterface function,
       if (!use && dominance.properlyDominates(first.getOperation(), candidate))
         use = candidate;
     if (!use) {
-      remark::passed(first.getLoc(), getRemark(function))
-          << remark::add("dropped prepare of '{0}': no dispatch follows",
-                         kernel);
+      remark::passed(first.getLoc(), getRemark(function)) << remark::add(
+          "dropped prepare of '{0}': no dispatch follows", kernel);
       first.erase();
       continue;
     }

@@ -41,7 +41,8 @@ def ConvertPGKPToLLVMPass
   }];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect",
                            "::mlir::arith::ArithDialect",
-                           "::mlir::cf::ControlFlowDialect"];
+                           "::mlir::cf::ControlFlowDialect",
+                           "::mlir::pgkp::PGKPDialect"];
 }
 
 #endif // PGKP_CONVERSION_PASSES

@@ -15,6 +15,7 @@ def PrintManifestPass : Pass<"pgkp-print-manifest", "::mlir::ModuleOp"> {
     Option<"hashes", "hashes", "bool", /*default=*/"false",
            "Print the kernels' content hashes">,
   ];
+  let dependentDialects = ["::mlir::pgkp::PGKPDialect"];
 }
 
 #endif // PGKP_TARGET_PASSES

@@ -96,6 +96,7 @@ def PrintRootsPass : Pass<"pgkp-print-roots", "::mlir::ModuleOp"> {
     per dispatch in program order the extents as expressions over the roots'
     names. Changes nothing.
   }];
+  let dependentDialects = ["::mlir::pgkp::PGKPDialect"];
 }
 
 def AnnotateSpecializationsPass
@@ -164,7 +165,10 @@ def InsertPreparePass : Pass<"pgkp-insert-prepare", "::mlir::ModuleOp"> {
            /*default=*/"0.5",
            "Assumed probability of entering a branch, in (0, 1]">,
   ];
-  let dependentDialects = ["::mlir::pgkp::PGKPDialect"];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::pgkp::PGKPDialect",
+    "::mlir::tensor::TensorDialect",
+  ];
 }
 
 def PlanPreparePass : Pass<"pgkp-plan-prepare", "::mlir::ModuleOp"> {
@@ -212,7 +216,7 @@ def EntryDestinationsPass
   }];
   let dependentDialects = [
     "::mlir::bufferization::BufferizationDialect",
-    "::mlir::func::FuncDialect", "::mlir::LLVM::LLVMDialect",
+    "::mlir::pgkp::PGKPDialect", "::mlir::func::FuncDialect", "::mlir::LLVM::LLVMDialect",
     "::mlir::memref::MemRefDialect",
   ];
 }
