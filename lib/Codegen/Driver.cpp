@@ -290,6 +290,18 @@ rt::Status HostCompiler::Impl::compileHost(ModuleOp module,
   return {};
 }
 
+static schema::ParamKind exportKind(NVVMParam::Kind kind) {
+  switch (kind) {
+  case NVVMParam::Kind::Pointer:
+    return schema::ParamKind::pointer;
+  case NVVMParam::Kind::Scalar:
+    return schema::ParamKind::scalar;
+  case NVVMParam::Kind::Extent:
+    return schema::ParamKind::extent;
+  }
+  llvm_unreachable("unknown kind of parameter");
+}
+
 rt::Status HostCompiler::Impl::compilePTX(KernelOp kernel,
                                           ArrayRef<FactAttr> facts,
                                           const VariantRequest &request,
@@ -313,16 +325,8 @@ rt::Status HostCompiler::Impl::compilePTX(KernelOp kernel,
   artifact.launch->block.assign(compiled->launch.block.begin(),
                                 compiled->launch.block.end());
   artifact.launch->shared_bytes = compiled->launch.sharedBytes;
-  for (const NVVMParam &param : compiled->launch.params) {
-    bool extent = param.kind == NVVMParam::Kind::Extent;
-    if (param.kind == NVVMParam::Kind::Scalar)
-      return makeError(Code::unsupported,
-                       "kernel '{}': scalar argument {} on a CUDA device",
-                       request.kernel, param.index);
-    artifact.params.emplace_back(
-        extent ? schema::ParamKind::extent : schema::ParamKind::pointer,
-        param.index);
-  }
+  for (const NVVMParam &param : compiled->launch.params)
+    artifact.params.emplace_back(exportKind(param.kind), param.index);
   artifact.stages->generate_ms = clock.lap();
   return {};
 }

@@ -5,6 +5,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "pgkp-c/program.h"
 #include "pgkp/Analysis/KernelContent.h"
+#include "pgkp/Analysis/EntryLimits.h"
 #include "pgkp/Analysis/RootAnalysis.h"
 #include "schema/manifest_generated.h"
 #include "llvm/ADT/DenseMap.h"
@@ -238,6 +239,29 @@ getTensorElement(FunctionOpInterface entry, StringRef what, unsigned index,
          << "i16, i32, i64 or index";
 }
 
+/// The expression as people read it: "kv + seq".
+static std::string printWithNames(ExprAttr expr,
+                                  ArrayRef<std::string> names) {
+  std::string text, result;
+  llvm::raw_string_ostream os(text);
+  expr.printBody(os);
+  for (size_t i = 0; i < text.size();) {
+    size_t end = i + 1;
+    while (end < text.size() && llvm::isDigit(text[end]))
+      ++end;
+    unsigned symbol;
+    if (text[i] == 's' && end > i + 1 &&
+        !StringRef(text).slice(i + 1, end).getAsInteger(10, symbol) &&
+        symbol < names.size()) {
+      result += names[symbol];
+      i = end;
+    } else {
+      result += text[i++];
+    }
+  }
+  return result;
+}
+
 static LogicalResult exportEntry(FunctionOpInterface function,
                                  const llvm::StringMap<uint32_t> &kernelNumbers,
                                  schema::EntryT &out) {
@@ -267,7 +291,14 @@ static LogicalResult exportEntry(FunctionOpInterface function,
     out.args.push_back(std::move(argument));
   }
 
-  Operation *terminator = function.getFunctionBody().back().getTerminator();
+  SmallVector<Operation *> returns;
+  for (Block &block : function.getFunctionBody())
+    if (block.mightHaveTerminator() &&
+        block.getTerminator()->hasTrait<OpTrait::ReturnLike>())
+      returns.push_back(block.getTerminator());
+  if (returns.empty())
+    return function.emitError("entry '")
+           << function.getName() << "' never returns; expected a return";
   for (auto [i, type] : llvm::enumerate(function.getResultTypes())) {
     FailureOr<schema::ElementType> element =
         getTensorElement(function, "result", i, type);
@@ -275,9 +306,13 @@ static LogicalResult exportEntry(FunctionOpInterface function,
       return failure();
     auto result = std::make_unique<schema::EntryResultT>();
     result->element = *element;
-    SmallVector<ExprAttr> shape = roots.getShape(terminator->getOperand(i));
+    SmallVector<ExprAttr> shape =
+        roots.getShape(returns.front()->getOperand(i));
     for (auto [dim, extent] : llvm::enumerate(shape))
-      if (!roots.isKnownAtEntry(extent))
+      if (!roots.isKnownAtEntry(extent) ||
+          llvm::any_of(returns, [&, dim = dim, i = i](Operation *other) {
+            return roots.getExtent(other->getOperand(i), dim) != shape[dim];
+          }))
         return function.emitError("entry '")
                << function.getName() << "': dimension " << dim << " of result "
                << i << " does not follow from the arguments' shapes; expected "
@@ -305,6 +340,14 @@ static LogicalResult exportEntry(FunctionOpInterface function,
     site->probability = getReachProbability(dispatch, function);
     out.sites.push_back(std::move(site));
   });
+
+  for (const EntryLimit &limit : computeEntryLimits(function, roots)) {
+    auto entry = std::make_unique<schema::LimitT>();
+    entry->value = std::make_unique<schema::ExprT>(exportExpr(limit.value));
+    entry->bound = std::make_unique<schema::ExprT>(exportExpr(limit.bound));
+    entry->text = printWithNames(limit.value, out.roots);
+    out.limits.push_back(std::move(entry));
+  }
   return success();
 }
 

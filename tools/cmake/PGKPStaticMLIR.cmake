@@ -11,7 +11,7 @@ set(PGKP_STATIC_LLVM_COMPONENTS
   FrontendOpenMP FrontendOffloading FrontendAtomic
   NVPTXCodeGen NVPTXDesc NVPTXInfo
   X86CodeGen X86AsmParser X86Disassembler X86Desc X86Info
-  Option DebugInfoDWARF LTO Object WindowsManifest) # for lld
+  Option DebugInfoDWARF DTLTO LTO Object WindowsManifest) # for lld
 llvm_map_components_to_libnames(PGKP_STATIC_LLVM_LIBS ${PGKP_STATIC_LLVM_COMPONENTS})
 
 # The exported targets of MLIR and lld name the shared libLLVM; give them archives.

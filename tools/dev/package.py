@@ -21,7 +21,7 @@ LIMIT = 64 * 1024 * 1024
 TOOLS = ["pgkp-opt", "pgkp-compile", "pgkp-run", "pgkp-worker", "pgkp-replay", "pgkp-cache", "pgkp-bench"]
 # Debian has no static google-benchmark: its library travels beside pgkp-bench, which
 # takes the C++ library of the machine it runs on.
-EXCEPTIONS = {"pgkp-bench": ("libbenchmark.so.1", "libstdc++.so.6", "libgcc_s.so.1")}
+EXCEPTIONS = {"pgkp-bench": ("libbenchmark.so.1debian", "libstdc++.so.6", "libgcc_s.so.1")}
 README = """PGKP {version}, built for x86-64 Linux with glibc 2.36 or newer
 
 bin/         pgkp-opt, pgkp-compile, pgkp-run, pgkp-worker, pgkp-replay, pgkp-cache, pgkp-bench
@@ -66,10 +66,10 @@ def fill(build, folder):
         strip(target)
         allowed = EXCEPTIONS.get(tool, ())
         problems += [f"{tool} needs {name}" for name in foreign(target, allowed)]
-        if "libbenchmark.so.1" in allowed:
-            library = sorted(glob.glob("/usr/lib/*/libbenchmark.so.1"))
-            if library and "libbenchmark.so.1" in check_needed.needed(target):
-                copy(os.path.realpath(library[0]), os.path.join(folder, "lib", "libbenchmark.so.1"))
+        if "libbenchmark.so.1debian" in allowed:
+            library = sorted(glob.glob("/usr/lib/*/libbenchmark.so.1debian"))
+            if library and "libbenchmark.so.1debian" in check_needed.needed(target):
+                copy(os.path.realpath(library[0]), os.path.join(folder, "lib", "libbenchmark.so.1debian"))
     library = os.path.join(build, "lib", "libpgkp_runtime.so")
     if os.path.exists(library):
         real = os.path.realpath(library)

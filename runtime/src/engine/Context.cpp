@@ -268,6 +268,8 @@ Status Context::call(uint32_t entry, std::span<const int64_t> roots,
     if (roots[i] < 0)
       return makeError(Code::invalidArgument, "entry '{}': {} is {}; expected an extent >= 0",
                        info.name, info.roots[i], roots[i]);
+  if (auto broken = info.brokenLimit(roots))
+    return makeError(Code::invalidArgument, "entry '{}': {}", info.name, *broken);
   if (!m.entryFunctions[entry])
     return makeError(Code::unsupported, "the bundle of '{}' has no program for entry '{}'",
                      m.module->name(), info.name);

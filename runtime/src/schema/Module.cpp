@@ -321,7 +321,32 @@ static Expected<EntryInfo> loadEntry(const schema::Entry &table,
                        "site {}", i));
     info.sites.push_back(std::move(site));
   }
+
+  for (size_t i = 0; i < sizeOf(table.limits()); ++i) {
+    const schema::Limit &limit = *table.limits()->Get(static_cast<unsigned>(i));
+    EntryInfo::Limit entry;
+    PGKP_ASSIGN(entry.value,
+                within(Expr::parse(limit.value(), numRoots), "limit {}", i));
+    PGKP_ASSIGN(entry.bound,
+                within(Expr::parse(limit.bound(), numRoots), "limit {}", i));
+    entry.text = limit.text() ? std::string(view(limit.text())) : "";
+    info.limits.push_back(std::move(entry));
+  }
   return info;
+}
+
+std::optional<std::string>
+EntryInfo::brokenLimit(std::span<const int64_t> rootValues) const {
+  for (const Limit &limit : limits) {
+    const auto value = limit.value.evaluate(rootValues);
+    const auto bound = limit.bound.evaluate(rootValues);
+    if (!value || !bound)
+      return fmt::format("{} has no value", limit.text);
+    if (*value > *bound)
+      return fmt::format("{} is {}; expected at most {}", limit.text, *value,
+                         *bound);
+  }
+  return std::nullopt;
 }
 
 Expected<std::shared_ptr<const Module>>

@@ -81,7 +81,16 @@ struct EntryInfo {
   std::vector<std::string> roots;
   std::vector<Arg> args;
   std::vector<Result> results;
+  /// value <= bound, or a slice reaches out of its source.
+  struct Limit {
+    Expr value, bound; ///< over the entry's roots
+    std::string text;  ///< of `value`, with the roots' names
+  };
   std::vector<SiteInfo> sites;
+  std::vector<Limit> limits;
+
+  /// The first limit that these roots break, as one line; nothing: all hold.
+  std::optional<std::string> brokenLimit(std::span<const int64_t> rootValues) const;
 };
 
 struct KeyInfo {
