@@ -48,3 +48,6 @@ if config.ptxas and os.access(config.ptxas, os.X_OK):
     config.substitutions.append(("%ptxas", config.ptxas))
 if subprocess.run([config.python_executable, "-c", "import numpy"], capture_output=True).returncode == 0:
     config.available_features.add("numpy")
+# What test/Codegen/Inputs/kernel_cases.py compiles its references with.
+if all(os.access(os.path.join(config.llvm_tools_dir, tool), os.X_OK) for tool in ("mlir-opt", "mlir-translate", "llc")):
+    config.available_features.add("llvm-tools")

@@ -31,8 +31,8 @@ static std::string deviceSymbol(StringRef kernel) {
   return symbol;
 }
 
-static FailureOr<NVVMKernelSignature>
-signatureOf(KernelOp kernel, ArrayRef<FactAttr> facts) {
+static FailureOr<NVVMKernelSignature> signatureOf(KernelOp kernel,
+                                                  ArrayRef<FactAttr> facts) {
   NVVMKernelSignature signature;
   if (kernel.isExternal())
     return emitError(kernel.getLoc(), "kernel '")
@@ -49,9 +49,9 @@ signatureOf(KernelOp kernel, ArrayRef<FactAttr> facts) {
              << "', which has " << signature.numExtents;
   for (auto [i, type] : llvm::enumerate(kernel.getArgumentTypes())) {
     Type element = getElementTypeOrSelf(type);
-    unsigned width = element.isIndex()          ? 64
+    unsigned width = element.isIndex()        ? 64
                      : element.isIntOrFloat() ? element.getIntOrFloatBitWidth()
-                                                : 0;
+                                              : 0;
     if (!llvm::is_contained({1u, 8u, 16u, 32u, 64u}, width) ||
         (isa<FloatType>(element) && !element.isF16() && !element.isBF16() &&
          !element.isF32() && !element.isF64()))
@@ -115,10 +115,9 @@ DictionaryAttr mlir::pgkp::NVVMLaunch::toAttr(Builder &b) const {
          b.getNamedAttr("index", b.getI64IntegerAttr(param.index))}));
   return b.getDictionaryAttr(
       {b.getNamedAttr("grid", b.getArrayAttr(gridAttrs)),
-       b.getNamedAttr("block",
-                      b.getDenseI32ArrayAttr({int32_t(block[0]),
-                                              int32_t(block[1]),
-                                              int32_t(block[2])})),
+       b.getNamedAttr("block", b.getDenseI32ArrayAttr({int32_t(block[0]),
+                                                       int32_t(block[1]),
+                                                       int32_t(block[2])})),
        b.getNamedAttr("shared_bytes", b.getI64IntegerAttr(sharedBytes)),
        b.getNamedAttr("params", b.getArrayAttr(paramAttrs))});
 }

@@ -65,8 +65,7 @@ struct ReductionUse {
 class KernelEmitter {
 public:
   KernelEmitter(const NVVMKernelSignature &signature, OpBuilder &builder)
-      : sig(signature), b(builder), loc(signature.op->getLoc()),
-        bodyLoc(loc) {}
+      : sig(signature), b(builder), loc(signature.op->getLoc()), bodyLoc(loc) {}
 
   FailureOr<NVVMEmittedKernel> emit(StringRef name);
 
@@ -540,7 +539,8 @@ Value KernelEmitter::scalarOf(Value v) {
     } else if (v.getType().isIndex() && isa<arith::AddIOp>(op)) {
       return add(scalarOf(op->getOperand(0)), scalarOf(op->getOperand(1)));
     } else if (op->getNumRegions() == 0 && isPure(op) &&
-               llvm::none_of(op->getOperandTypes(), llvm::IsaPred<ShapedType>)) {
+               llvm::none_of(op->getOperandTypes(),
+                             llvm::IsaPred<ShapedType>)) {
       IRMapping map;
       for (Value operand : op->getOperands())
         map.map(operand, scalarOf(operand));
@@ -596,8 +596,7 @@ Value KernelEmitter::evaluate(Value tensor, ArrayRef<Value> index) {
   return it->second[linalgOp ? number : 0];
 }
 
-SmallVector<Value> KernelEmitter::compute(Value tensor,
-                                          ArrayRef<Value> index) {
+SmallVector<Value> KernelEmitter::compute(Value tensor, ArrayRef<Value> index) {
   Type elementType = getElementTypeOrSelf(tensor.getType());
   if (auto arg = dyn_cast<BlockArgument>(tensor)) {
     if (arg.getOwner() != sig.body)
@@ -668,7 +667,8 @@ SmallVector<Value> KernelEmitter::compute(Value tensor,
       SmallVector<Value> groupSizes;
       for (int64_t i : group)
         groupSizes.push_back(sizes[i]);
-      for (auto [i, v] : llvm::zip_equal(group, delinearize(linear, groupSizes)))
+      for (auto [i, v] :
+           llvm::zip_equal(group, delinearize(linear, groupSizes)))
         source[i] = v;
     }
     return {evaluate(collapse.getSrc(), source)};
@@ -769,12 +769,11 @@ Value KernelEmitter::computeInsertSlice(tensor::InsertSliceOp op,
   Value inside;
   SmallVector<Value> offsets, strides;
   auto require = [&](Value condition) {
-    inside = inside ? arith::AndIOp::create(b, loc, inside, condition)
-                    : condition;
+    inside =
+        inside ? arith::AndIOp::create(b, loc, inside, condition) : condition;
   };
-  for (auto [i, offset, size, stride] :
-       llvm::enumerate(op.getMixedOffsets(), op.getMixedSizes(),
-                       op.getMixedStrides())) {
+  for (auto [i, offset, size, stride] : llvm::enumerate(
+           op.getMixedOffsets(), op.getMixedSizes(), op.getMixedStrides())) {
     offsets.push_back(fromFoldResult(offset));
     strides.push_back(fromFoldResult(stride));
     Value length = fromFoldResult(size);
@@ -794,8 +793,7 @@ Value KernelEmitter::computeInsertSlice(tensor::InsertSliceOp op,
     SmallVector<Value> sourceIndex;
     for (unsigned i = 0; i < index.size(); ++i)
       if (!dropped[i])
-        sourceIndex.push_back(
-            divide(sub(index[i], offsets[i]), strides[i]));
+        sourceIndex.push_back(divide(sub(index[i], offsets[i]), strides[i]));
     return evaluate(op.getSource(), sourceIndex);
   };
   if (!inside)
@@ -804,8 +802,7 @@ Value KernelEmitter::computeInsertSlice(tensor::InsertSliceOp op,
                 [&] { return evaluate(op.getDest(), index); });
 }
 
-Value KernelEmitter::computeConcat(tensor::ConcatOp op,
-                                   ArrayRef<Value> index) {
+Value KernelEmitter::computeConcat(tensor::ConcatOp op, ArrayRef<Value> index) {
   unsigned dim = op.getDim();
   Type elementType = op.getType().getElementType();
   std::function<Value(unsigned, Value)> part = [&](unsigned i,
@@ -861,8 +858,8 @@ Value KernelEmitter::loopSize(linalg::LinalgOp op, unsigned dim) {
     if (!isa<RankedTensorType>(operand.get().getType()))
       continue;
     AffineMap map = op.getMatchingIndexingMap(&operand);
-    if (auto position = map.getResultPosition(
-            getAffineDimExpr(dim, b.getContext())))
+    if (auto position =
+            map.getResultPosition(getAffineDimExpr(dim, b.getContext())))
       return dimOf(operand.get(), *position);
   }
   return fail(op, "size of loop " + Twine(dim) + " is not known",
@@ -915,13 +912,13 @@ SmallVector<Value> KernelEmitter::computeLinalg(linalg::LinalgOp op,
     if (!indexed)
       return SmallVector<Value>(
           op->getNumResults(),
-          fail(op, "results with different maps are not supported in a kernel "
-                   "for NVVM",
+          fail(op,
+               "results with different maps are not supported in a kernel "
+               "for NVVM",
                elementType));
     bool read = !op.getMatchingBlockArgument(&init).use_empty();
-    inits.push_back(read || !reduced.empty()
-                        ? evaluate(init.get(), initIndex)
-                        : Value());
+    inits.push_back(read || !reduced.empty() ? evaluate(init.get(), initIndex)
+                                             : Value());
   }
   if (reduced.empty())
     return inlineBody(op, ivs, inits);
@@ -943,8 +940,8 @@ SmallVector<Value> KernelEmitter::computeLinalg(linalg::LinalgOp op,
     SmallVector<Operation *> combiners;
     for (unsigned i = 0; i < op->getNumResults(); ++i) {
       SmallVector<Operation *> ops;
-      if (matchReduction(op.getRegionOutputArgs(), i, ops) &&
-          ops.size() == 1 && arith::getNeutralElement(ops.front()))
+      if (matchReduction(op.getRegionOutputArgs(), i, ops) && ops.size() == 1 &&
+          arith::getNeutralElement(ops.front()))
         combiners.push_back(ops.front());
     }
     if (combiners.size() == op->getNumResults())
@@ -954,8 +951,8 @@ SmallVector<Value> KernelEmitter::computeLinalg(linalg::LinalgOp op,
 }
 
 SmallVector<Value> KernelEmitter::sequentialReduction(
-    linalg::LinalgOp op, MutableArrayRef<Value> ivs,
-    ArrayRef<unsigned> reduced, ArrayRef<Value> inits) {
+    linalg::LinalgOp op, MutableArrayRef<Value> ivs, ArrayRef<unsigned> reduced,
+    ArrayRef<Value> inits) {
   SmallVector<scf::ForOp> loops;
   SmallVector<Value> accumulators(inits);
   SmallVector<Value> sizes;
@@ -983,10 +980,10 @@ SmallVector<Value> KernelEmitter::sequentialReduction(
 
 /// Each thread reduces every `threads`-th element from the neutral element on;
 /// then the block combines the partial results, and every thread gets them.
-SmallVector<Value> KernelEmitter::blockReduction(
-    linalg::LinalgOp op, MutableArrayRef<Value> ivs,
-    ArrayRef<unsigned> reduced, ArrayRef<Value> inits,
-    ArrayRef<Operation *> combiners) {
+SmallVector<Value>
+KernelEmitter::blockReduction(linalg::LinalgOp op, MutableArrayRef<Value> ivs,
+                              ArrayRef<unsigned> reduced, ArrayRef<Value> inits,
+                              ArrayRef<Operation *> combiners) {
   SmallVector<Value> sizes;
   Value total = constant(1);
   for (unsigned d : reduced) {
@@ -997,13 +994,13 @@ SmallVector<Value> KernelEmitter::blockReduction(
   moveToScopeEnd();
   SmallVector<Value> neutral;
   for (Operation *combiner : combiners)
-    neutral.push_back(arith::ConstantOp::create(
-        b, loc, *arith::getNeutralElement(combiner)));
-  auto loop = scf::ForOp::create(b, loc, start, total, constant(threads),
-                                 neutral);
+    neutral.push_back(
+        arith::ConstantOp::create(b, loc, *arith::getNeutralElement(combiner)));
+  auto loop =
+      scf::ForOp::create(b, loc, start, total, constant(threads), neutral);
   pushScope(loop, loop.getBody(), /*uniform=*/false);
-  for (auto [d, v] : llvm::zip_equal(
-           reduced, delinearize(loop.getInductionVar(), sizes)))
+  for (auto [d, v] :
+       llvm::zip_equal(reduced, delinearize(loop.getInductionVar(), sizes)))
     ivs[d] = v;
   SmallVector<Value> accumulators(loop.getRegionIterArgs());
   SmallVector<Value> yielded = inlineBody(op, ivs, accumulators);
@@ -1169,8 +1166,7 @@ Type KernelEmitter::memoryType(Type elementType) {
 
 static Value elementPointer(OpBuilder &b, Location loc, Value pointer,
                             Value offset, Type type, unsigned space) {
-  Value offset64 =
-      arith::IndexCastOp::create(b, loc, b.getI64Type(), offset);
+  Value offset64 = arith::IndexCastOp::create(b, loc, b.getI64Type(), offset);
   return LLVM::GEPOp::create(b, loc,
                              LLVM::LLVMPointerType::get(b.getContext(), space),
                              type, pointer, ValueRange{offset64});
@@ -1212,9 +1208,8 @@ Value KernelEmitter::sharedArray(Type elementType) {
         LLVM::Linkage::Internal, "partial_" + std::to_string(numGlobals++),
         Attribute(), /*alignment=*/16, kSharedSpace);
   }
-  return atDepth(0, [&]() -> Value {
-    return LLVM::AddressOfOp::create(b, loc, global);
-  });
+  return atDepth(
+      0, [&]() -> Value { return LLVM::AddressOfOp::create(b, loc, global); });
 }
 
 Value KernelEmitter::threadId() {
@@ -1321,8 +1316,7 @@ void KernelEmitter::emitGroup(const NVVMMapping &mapping) {
   if (probe) { // one loop a dimension: depth = number of leading dimensions
     SmallVector<Value> index;
     for (Value size : sizes) {
-      auto loop =
-          scf::ForOp::create(b, loc, constant(0), size, constant(1));
+      auto loop = scf::ForOp::create(b, loc, constant(0), size, constant(1));
       pushScope(loop, loop.getBody(), /*uniform=*/true);
       index.push_back(loop.getInductionVar());
     }
@@ -1469,8 +1463,7 @@ FailureOr<SmallVector<NVVMMapping>> KernelEmitter::chooseMappings() {
     if (mapping.rowDims == 0 && mapping.rank > 0) {
       for (const ReductionUse &use : reductions)
         if (use.depth == mapping.rank && !readsAlongResult(use.op) &&
-            (ShapedType::isDynamic(use.length) ||
-             use.length >= kLongReduction))
+            (ShapedType::isDynamic(use.length) || use.length >= kLongReduction))
           mapping.rowDims = mapping.rank;
     }
     if (mapping.rowDims == 0) {
@@ -1489,11 +1482,11 @@ FailureOr<SmallVector<NVVMMapping>> KernelEmitter::chooseMappings() {
                     ? ShapedType::kDynamic
                     : columns * size;
     lengthen(columns);
-    wanted = std::max<unsigned>(
-        wanted, ShapedType::isDynamic(length)
-                    ? kDefaultThreads
-                    : llvm::PowerOf2Ceil(std::clamp<int64_t>(
-                          length, kMinThreads, kMaxThreads)));
+    wanted = std::max<unsigned>(wanted,
+                                ShapedType::isDynamic(length)
+                                    ? kDefaultThreads
+                                    : llvm::PowerOf2Ceil(std::clamp<int64_t>(
+                                          length, kMinThreads, kMaxThreads)));
   }
   threads = std::clamp(wanted, kMinThreads, kMaxThreads);
   return mappings;

@@ -31,10 +31,10 @@ static bool hasInstruction(Operation *op) {
     return type.isF32() || type.isF16() || type.isBF16();
   });
   if (isa<math::AbsFOp, math::AbsIOp, math::CeilOp, math::CopySignOp,
-          math::CountLeadingZerosOp, math::CountTrailingZerosOp,
-          math::CtPopOp, math::FloorOp, math::FmaOp, math::IsFiniteOp,
-          math::IsInfOp, math::IsNaNOp, math::IsNormalOp, math::RoundEvenOp,
-          math::RoundOp, math::SqrtOp, math::TruncOp>(op))
+          math::CountLeadingZerosOp, math::CountTrailingZerosOp, math::CtPopOp,
+          math::FloorOp, math::FmaOp, math::IsFiniteOp, math::IsInfOp,
+          math::IsNaNOp, math::IsNormalOp, math::RoundEvenOp, math::RoundOp,
+          math::SqrtOp, math::TruncOp>(op))
     return true;
   return narrow && isa<math::Exp2Op>(op);
 }
@@ -49,10 +49,11 @@ static LogicalResult expandMath(gpu::GPUModuleOp module) {
   };
   populateMathF32ExpansionPatterns(patterns, approximated);
   populateMathPolynomialApproximationPatterns(patterns, approximated);
-  math::populateExpansionPatterns(
-      patterns, {"cosh", "powf", "rsqrt", "sinh", "tan"});
+  math::populateExpansionPatterns(patterns,
+                                  {"cosh", "powf", "rsqrt", "sinh", "tan"});
   if (failed(applyPatternsGreedily(module, std::move(patterns))))
-    return emitError(module.getLoc(), "expansion of mathematical functions failed");
+    return emitError(module.getLoc(),
+                     "expansion of mathematical functions failed");
   WalkResult result = module.walk([](Operation *op) {
     if (!isa<math::MathDialect>(op->getDialect()) || hasInstruction(op))
       return WalkResult::advance();

@@ -17,7 +17,8 @@ using namespace mlir::pgkp;
 
 namespace {
 
-struct CodegenNVVM : public ::mlir::pgkp::impl::CodegenNVVMPassBase<CodegenNVVM> {
+struct CodegenNVVM
+    : public ::mlir::pgkp::impl::CodegenNVVMPassBase<CodegenNVVM> {
   using Base::Base;
 
   void getDependentDialects(DialectRegistry &registry) const override {
@@ -68,8 +69,8 @@ struct NVVMToPTX : public ::mlir::pgkp::impl::NVVMToPTXPassBase<NVVMToPTX> {
           << format << "'; expected 'ptx' or 'llvm'";
       return signalPassFailure();
     }
-    for (gpu::GPUModuleOp device :
-         llvm::make_early_inc_range(getOperation().getOps<gpu::GPUModuleOp>())) {
+    for (gpu::GPUModuleOp device : llvm::make_early_inc_range(
+             getOperation().getOps<gpu::GPUModuleOp>())) {
       auto launch = device->getAttrOfType<DictionaryAttr>(kNVVMLaunchAttr);
       if (!launch)
         continue;

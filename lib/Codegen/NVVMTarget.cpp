@@ -19,7 +19,6 @@
 using namespace mlir;
 using namespace mlir::pgkp;
 
-
 static const llvm::Target *lookupNVPTX(std::string &error) {
   NVVM::SerializeGPUModuleBase::init();
   return llvm::TargetRegistry::lookupTarget(llvm::Triple(kNVVMTriple), error);
@@ -92,8 +91,9 @@ LogicalResult mlir::pgkp::checkNVVMTarget(Location loc, StringRef chip,
                             });
   if (!known)
     return emitError(loc, "unknown features '")
-           << features << "'; expected none or '+ptxNN' with a PTX version "
-                          "that LLVM knows";
+           << features
+           << "'; expected none or '+ptxNN' with a PTX version "
+              "that LLVM knows";
   unsigned least = leastPTXVersion(*target, chip);
   if (version < least)
     return emitError(loc, "features '")
@@ -118,9 +118,9 @@ struct ErrorKeeper : llvm::DiagnosticHandler {
 };
 } // namespace
 
-FailureOr<std::string>
-mlir::pgkp::translateNVVMModule(gpu::GPUModuleOp module, NVVMFormat format,
-                                unsigned optLevel) {
+FailureOr<std::string> mlir::pgkp::translateNVVMModule(gpu::GPUModuleOp module,
+                                                       NVVMFormat format,
+                                                       unsigned optLevel) {
   NVVM::NVVMTargetAttr targetAttr;
   if (ArrayAttr targets = module.getTargetsAttr(); targets && !targets.empty())
     targetAttr = dyn_cast<NVVM::NVVMTargetAttr>(targets[0]);
@@ -175,7 +175,8 @@ mlir::pgkp::translateNVVMModule(gpu::GPUModuleOp module, NVVMFormat format,
   if (!error.empty())
     return emitError(module.getLoc(), "LLVM: ") << error;
   if (StringRef(ptx).contains(".extern .func"))
-    return emitError(module.getLoc(), 
+    return emitError(
+        module.getLoc(),
         "generated PTX calls an external function; kernels are self-contained");
   return ptx;
 }

@@ -57,11 +57,9 @@ LogicalResult checkNVVMTarget(Location loc, StringRef chip, StringRef features);
 /// Emits the kernel as a gpu.module named `moduleName` with one device function
 /// at the builder's insertion point. The facts hold for every launch; they
 /// become constants, multiples and assumptions. The kernel is not changed.
-FailureOr<gpu::GPUModuleOp> emitNVVMModule(KernelOp kernel,
-                                           ArrayRef<FactAttr> facts,
-                                           StringRef chip, StringRef features,
-                                           OpBuilder &builder,
-                                           StringRef moduleName);
+FailureOr<gpu::GPUModuleOp>
+emitNVVMModule(KernelOp kernel, ArrayRef<FactAttr> facts, StringRef chip,
+               StringRef features, OpBuilder &builder, StringRef moduleName);
 
 /// Lowers a module of emitNVVMModule to the LLVM dialect, in place.
 LogicalResult lowerNVVMModule(gpu::GPUModuleOp module);
