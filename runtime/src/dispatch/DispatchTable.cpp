@@ -251,7 +251,7 @@ Resolved DispatchTable::Reader::lookupTable(uint32_t kernel,
     line.variant = found.variant;
     line.handle = found.handle;
     line.workspaceBytes = found.workspaceBytes;
-    std::copy(extents.begin(), extents.end(), line.extents.begin());
+    copyExtents(extents.data(), line.extents.data(), extents.size());
   }
   return found;
 }

@@ -13,6 +13,7 @@
 #include "base/Status.h"
 #include "devices/device/Device.h"
 #include "dispatch/Epoch.h"
+#include "dispatch/Extents.h"
 #include "schema/DispatchReason.h"
 #include "schema/Module.h"
 
@@ -164,10 +165,8 @@ DispatchTable::Reader::lookup(uint32_t kernel,
   const uint64_t generation =
       slots[kernel].generation.load(std::memory_order_seq_cst);
   if (line.generation == generation) [[likely]] {
-    uint64_t difference = 0;
-    for (size_t i = 0; i < extents.size(); ++i)
-      difference |= static_cast<uint64_t>(line.extents[i] ^ extents[i]);
-    if (difference == 0) [[likely]]
+    if (differ(line.extents.data(), extents.data(), extents.size()) == 0)
+        [[likely]]
       return {line.variant, line.handle, line.variant->reason,
               line.workspaceBytes};
   }

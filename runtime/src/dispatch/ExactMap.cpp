@@ -21,6 +21,7 @@ ExactMap::ExactMap(std::span<const Item> items, uint32_t rank) : rank(rank) {
 
 bool ExactMap::place(std::span<const Item> items, uint64_t seed, size_t size) {
   SeededRandom random(seed);
+  multipliers.resize(rank);
   for (uint64_t &multiplier : multipliers)
     multiplier = random.next() | 1;
   numSlots = size;

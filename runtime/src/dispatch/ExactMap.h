@@ -2,7 +2,8 @@
 /// \file From extents vectors to variants, built once, without collisions.
 #pragma once
 
-#include <array>
+#include "dispatch/Extents.h"
+
 #include <cstdint>
 #include <cstring>
 #include <span>
@@ -42,32 +43,26 @@ public:
         slots.data() +
         slotOf(hash, displacements[scale(hash, displacements.size())]) *
             (kEntryWords + rank);
-    uint64_t difference = 0;
-    for (uint32_t i = 0; i < rank; ++i)
-      difference |= static_cast<uint64_t>(slot[kEntryWords + i] ^ extents[i]);
     Entry entry;
-    if (difference == 0)
+    if (differ(slot + kEntryWords, extents, rank) == 0)
       std::memcpy(static_cast<void *>(&entry), slot, sizeof entry);
     return entry;
   }
 
 private:
   static constexpr size_t kEntryWords = sizeof(Entry) / sizeof(int64_t);
-  static constexpr size_t kMultipliers = 8;
 
   /// To [0, size), by the high bits (Lemire 2019).
   static uint64_t scale(uint64_t hash, uint64_t size) {
     return static_cast<uint64_t>(static_cast<__uint128_t>(hash) * size >> 64);
   }
   /// Multilinear hashing (Dietzfelbinger 1996): products that do not depend on
-  /// each other. Dimensions beyond the eighth share multipliers, rotated apart.
+  /// each other.
   uint64_t hashOf(const int64_t *extents) const {
+    const uint64_t *multiplier = multipliers.data();
     uint64_t hash = 0;
-    for (uint32_t i = 0; i < rank; ++i) {
-      if (i != 0 && i % kMultipliers == 0)
-        hash = hash << 29 | hash >> 35;
-      hash += static_cast<uint64_t>(extents[i]) * multipliers[i % kMultipliers];
-    }
+    for (uint32_t i = 0; i < rank; ++i)
+      hash += static_cast<uint64_t>(extents[i]) * multiplier[i];
     return hash;
   }
   uint64_t slotOf(uint64_t hash, uint16_t displacement) const {
@@ -79,7 +74,7 @@ private:
 
   uint32_t rank = 0;
   uint64_t numSlots = 0;
-  std::array<uint64_t, kMultipliers> multipliers{};
+  std::vector<uint64_t> multipliers;   ///< by dimension, odd
   std::vector<uint16_t> displacements; ///< by bucket
   std::vector<int64_t> slots;          ///< {Entry, extents[rank]} each
 };

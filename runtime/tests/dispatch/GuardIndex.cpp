@@ -85,9 +85,8 @@ TEST(GuardIndex, AgreesWithHolds) {
     for (int point = 0; point < 100; ++point) {
       int64_t extents[4];
       for (int64_t &extent : extents)
-        extent = random.below(2)
-                     ? interesting[random.below(interesting.size())]
-                     : static_cast<int64_t>(random.below(400));
+        extent = random.below(2) ? interesting[random.below(interesting.size())]
+                                 : static_cast<int64_t>(random.below(400));
       const size_t expected = firstByHand(guards, {extents, rank});
       matches += expected != GuardIndex::kNone;
       ASSERT_EQ(built.first(extents), expected) << "round " << round;

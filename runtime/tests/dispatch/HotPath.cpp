@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A dispatch takes no lock, allocates nothing, makes no system call: the process
-// gives up its right to both, then dispatches.
+// A dispatch takes no lock, allocates nothing, makes no system call: the
+// process gives up its right to both, then dispatches.
 #include "devices/host/HostDevice.h"
 #include "dispatch/Support.h"
 

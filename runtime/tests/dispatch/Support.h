@@ -38,9 +38,9 @@ inline schema::Fact in(unsigned dim, int64_t low, int64_t high) {
   return {schema::FactKind::range, static_cast<uint16_t>(dim), low, high};
 }
 
-inline Variant makeVariant(KeyId key, std::vector<schema::Fact> facts,
-                           double gain = 0,
-                           std::shared_ptr<std::atomic<int>> unloaded = nullptr) {
+inline Variant
+makeVariant(KeyId key, std::vector<schema::Fact> facts, double gain = 0,
+            std::shared_ptr<std::atomic<int>> unloaded = nullptr) {
   Variant variant;
   variant.key = key;
   variant.facts = std::move(facts);

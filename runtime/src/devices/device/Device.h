@@ -14,19 +14,22 @@
 
 namespace pgkp::rt {
 
-/// An image in the device's memory. Destroying it unloads; the caller makes sure that no
-/// launch of it is in flight. Thread-safe to use, not to destroy while used.
+/// An image in the device's memory. Destroying it unloads; the caller makes
+/// sure that no launch of it is in flight. Thread-safe to use, not to destroy
+/// while used.
 class Image {
 public:
   virtual ~Image() = default;
   virtual size_t bytes() const = 0;
-  /// All that a launch needs of the image, in one word: the dispatch table keeps it beside
-  /// the key, so that a call does not touch the image. Valid as long as the image.
+  /// All that a launch needs of the image, in one word: the dispatch table
+  /// keeps it beside the key, so that a call does not touch the image. Valid as
+  /// long as the image.
   const void *handle() const { return launchHandle; }
 
 protected:
   /// null: the handle is the image itself.
-  explicit Image(const void *handle = nullptr) : launchHandle(handle ? handle : this) {}
+  explicit Image(const void *handle = nullptr)
+      : launchHandle(handle ? handle : this) {}
 
 private:
   const void *const launchHandle;
@@ -42,7 +45,8 @@ public:
   virtual bool idle() = 0;
 };
 
-/// One kernel call. args[i] points to a memref header (pgkp-c/program.h) or to a scalar.
+/// One kernel call. args[i] points to a memref header (pgkp-c/program.h) or to
+/// a scalar.
 struct LaunchArgs {
   std::span<void *const> args;
   std::span<const int64_t> extents;
@@ -57,40 +61,49 @@ public:
   virtual schema::DeviceKind kind() const = 0;
   /// "host x86-64-v3", "NVIDIA H200", for people and for profiles.
   virtual std::string name() const = 0;
-  /// What the worker compiles for. On the host, `chip` is one of LLVM's CPU names for the
-  /// psABI levels ("x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4"; "generic" elsewhere) and
-  /// `features` is empty: content keys are then the same on machines of one level.
+  /// What the worker compiles for. On the host, `chip` is one of LLVM's CPU
+  /// names for the psABI levels ("x86-64", "x86-64-v2", "x86-64-v3",
+  /// "x86-64-v4"; "generic" elsewhere) and `features` is empty: content keys
+  /// are then the same on machines of one level.
   virtual schema::TargetT target() const = 0;
   /// Code for `target` runs here (on the host: this level or a lower one).
   virtual bool accepts(const schema::Target &target) const = 0;
   virtual schema::CodeFormat codeFormat() const = 0;
 
-  /// Loads the artifact's code, checks its kernels are there, does first-launch work.
-  /// The caller has verified the checksum. On devices where loading drains the queue the
-  /// caller picks the moment. corrupt, unsupported, exhausted.
-  virtual Expected<std::unique_ptr<Image>> load(const schema::Artifact &artifact) = 0;
+  /// Loads the artifact's code, checks its kernels are there, does first-launch
+  /// work. The caller has verified the checksum. On devices where loading
+  /// drains the queue the caller picks the moment. corrupt, unsupported,
+  /// exhausted.
+  virtual Expected<std::unique_ptr<Image>>
+  load(const schema::Artifact &artifact) = 0;
 
-  /// Issues one launch of the image's kernel. No lock, allocation or system call on the host
-  /// device's path except growth of the stream's scratch memory.
-  virtual Status launch(Stream &stream, const void *handle, const LaunchArgs &args) = 0;
+  /// Issues one launch of the image's kernel. No lock, allocation or system
+  /// call on the host device's path except growth of the stream's scratch
+  /// memory.
+  virtual Status launch(Stream &stream, const void *handle,
+                        const LaunchArgs &args) = 0;
   Status launch(Stream &stream, const Image &image, const LaunchArgs &args) {
     return launch(stream, image.handle(), args);
   }
 
   virtual Expected<std::unique_ptr<Stream>> createStream() = 0;
 
-  /// Stream-ordered, 64-byte aligned, from a pool; contents undefined. `bytes` of 0 give a
-  /// distinct pointer.
+  /// Stream-ordered, 64-byte aligned, from a pool; contents undefined. `bytes`
+  /// of 0 give a distinct pointer.
   virtual Expected<void *> allocate(Stream &stream, uint64_t bytes) = 0;
   virtual void release(Stream &stream, void *memory) = 0;
   /// Dense copies between host and device memory, in stream order.
-  virtual Status copyIn(Stream &stream, void *device, const void *host, uint64_t bytes) = 0;
-  virtual Status copyOut(Stream &stream, void *host, const void *device, uint64_t bytes) = 0;
+  virtual Status copyIn(Stream &stream, void *device, const void *host,
+                        uint64_t bytes) = 0;
+  virtual Status copyOut(Stream &stream, void *host, const void *device,
+                         uint64_t bytes) = 0;
   /// Strided copy between memrefs of equal shape, both on the device.
-  virtual Status copyStrided(Stream &stream, uint32_t rank, uint32_t elementBytes,
-                             const void *srcHeader, const void *dstHeader) = 0;
+  virtual Status copyStrided(Stream &stream, uint32_t rank,
+                             uint32_t elementBytes, const void *srcHeader,
+                             const void *dstHeader) = 0;
 
-  /// Loading waits for running work and stops other launches (CUDA: true; host: false).
+  /// Loading waits for running work and stops other launches (CUDA: true; host:
+  /// false).
   virtual bool loadDrains() const = 0;
 };
 

@@ -10,7 +10,7 @@
 namespace pgkp::rt {
 namespace {
 
-constexpr uint64_t kMaxBytes = uint64_t{1} << 46;
+constexpr uint64_t kMaxBytes = uint64_t{1} << 39;
 
 /// Precedes each block's memory. In isolated pools it is as inaccessible as the
 /// memory; allocate and release open a window.
@@ -60,7 +60,7 @@ MemoryPool::~MemoryPool() {
     if (isolated)
       ::munmap(block.base, block.bytes);
     else
-      ::operator delete(block.base, std::align_val_t{kAlignment});
+      ::operator delete (block.base, std::align_val_t{kAlignment});
   }
 }
 
@@ -78,8 +78,8 @@ Expected<std::byte *> MemoryPool::take(unsigned sizeClass) {
     if (mapped != MAP_FAILED)
       base = static_cast<std::byte *>(mapped);
   } else {
-    base = static_cast<std::byte *>(::operator new(
-        bytes, std::align_val_t{kAlignment}, std::nothrow));
+    base = static_cast<std::byte *>(
+        ::operator new (bytes, std::align_val_t{kAlignment}, std::nothrow));
   }
   if (!base)
     return makeError(Code::exhausted, "device memory: no {} bytes left", bytes);
@@ -125,7 +125,7 @@ Expected<void *> MemoryPool::Cache::allocate(uint64_t bytes) {
   if (std::byte *memory = popFrom(free, sizeClass))
     return memory;
   Window window(pool); // a new block is closed with this window
-  PGKP_ASSIGN(std::byte *memory, pool.take(sizeClass));
+  PGKP_ASSIGN(std::byte * memory, pool.take(sizeClass));
   return memory;
 }
 

@@ -11,14 +11,15 @@
 
 namespace pgkp::rt {
 
-/// Owns every block that its caches hand out, until it is destroyed. Thread-safe.
+/// Owns every block that its caches hand out, until it is destroyed.
+/// Thread-safe.
 class MemoryPool {
 public:
   static constexpr size_t kAlignment = 64;
 
-  /// `isolated`: blocks are inaccessible except while a Window is open, as memory
-  /// on the far side of a bus would be. A debugging aid: it costs two system
-  /// calls per window and block.
+  /// `isolated`: blocks are inaccessible except while a Window is open, as
+  /// memory on the far side of a bus would be. A debugging aid: it costs two
+  /// system calls per window and block.
   explicit MemoryPool(bool isolated = false) : isolated(isolated) {}
   ~MemoryPool();
   MemoryPool(const MemoryPool &) = delete;
@@ -32,7 +33,7 @@ public:
     Cache(const Cache &) = delete;
     Cache &operator=(const Cache &) = delete;
 
-    /// exhausted: the system has no memory, or more than 2^46 bytes.
+    /// exhausted: the system has no memory, or more than 2^39 bytes.
     Expected<void *> allocate(uint64_t bytes);
     /// The memory may come from another cache of the same pool.
     void release(void *memory);
@@ -42,7 +43,8 @@ public:
     std::vector<std::vector<std::byte *>> free; ///< by size class
   };
 
-  /// Makes isolated blocks accessible while it lives; nests, across threads too.
+  /// Makes isolated blocks accessible while it lives; nests, across threads
+  /// too.
   class Window {
   public:
     explicit Window(MemoryPool &pool) : pool(pool) {
@@ -60,6 +62,7 @@ public:
     MemoryPool &pool;
   };
 
+  bool isIsolated() const { return isolated; }
   /// Bytes obtained from the system, headers included.
   uint64_t reserved() const;
 

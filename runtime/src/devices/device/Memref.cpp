@@ -45,8 +45,8 @@ bool copyMemref(uint32_t rank, uint32_t elementBytes, const void *srcHeader,
   const auto *src = static_cast<const pgkp_memref_header_t *>(srcHeader);
   const auto *dst = static_cast<const pgkp_memref_header_t *>(dstHeader);
   const int64_t *sizes = src->sizes_and_strides;
-  if (rank != 0 && std::memcmp(sizes, dst->sizes_and_strides,
-                               rank * sizeof(int64_t)) != 0)
+  if (rank != 0 &&
+      std::memcmp(sizes, dst->sizes_and_strides, rank * sizeof(int64_t)) != 0)
     return false;
   for (uint32_t dim = 0; dim < rank; ++dim)
     if (sizes[dim] <= 0)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-/// \file Memref headers (pgkp-c/program.h) on memory that the processor can reach.
+/// \file Memref headers (pgkp-c/program.h) on memory that the processor can
+/// reach.
 #pragma once
 
 #include <cstdint>
@@ -22,9 +23,8 @@ private:
   std::vector<uint64_t> words; ///< {allocated, aligned, offset, sizes, strides}
 };
 
-/// Copies element by element between memrefs of equal shape; runs that are dense
-/// on both sides go as one..
-/// \returns false if the shapes differ.
+/// Copies element by element between memrefs of equal shape; runs that are
+/// dense on both sides go as one.. \returns false if the shapes differ.
 bool copyMemref(uint32_t rank, uint32_t elementBytes, const void *srcHeader,
                 const void *dstHeader);
 

@@ -50,7 +50,7 @@ public:
 
   /// Scratch memory of at least `bytes`; it only grows.
   Status reserve(uint64_t bytes) {
-    if (bytes <= scratchBytes) [[likely]]
+    if (bytes <= scratchBytes)
       return {};
     PGKP_ASSIGN(void *larger, cache.allocate(bytes));
     cache.release(scratch);
@@ -58,6 +58,8 @@ public:
     scratchBytes = bytes;
     return {};
   }
+
+  uint64_t scratchSize() const { return scratchBytes; }
 
   MemoryPool::Cache cache;
   void *scratch = nullptr;
@@ -97,7 +99,8 @@ public:
 
   Expected<std::unique_ptr<Image>>
   load(const schema::Artifact &artifact) override {
-    const std::string what = fmt::format("kernel '{}'", view(artifact.kernel()));
+    const std::string what =
+        fmt::format("kernel '{}'", view(artifact.kernel()));
     if (artifact.format() != schema::CodeFormat::elf || !artifact.code())
       return makeError(Code::unsupported,
                        "{}: code format '{}' on the host, expected 'elf'", what,
@@ -113,12 +116,13 @@ public:
                 SharedObject::load(
                     {artifact.code()->data(), artifact.code()->size()}, what));
     const void *buildId = object->find(PGKP_BUILD_ID_SYMBOL);
-    if (!buildId || std::memcmp(buildId, artifact.content_key()->bytes()->data(),
-                                sizeof(Digest)) != 0)
-      return makeError(Code::corrupt,
-                       "{}: symbol '{}' {}, expected the artifact's content key",
-                       what, PGKP_BUILD_ID_SYMBOL,
-                       buildId ? "is another key" : "is missing");
+    if (!buildId ||
+        std::memcmp(buildId, artifact.content_key()->bytes()->data(),
+                    sizeof(Digest)) != 0)
+      return makeError(
+          Code::corrupt,
+          "{}: symbol '{}' {}, expected the artifact's content key", what,
+          PGKP_BUILD_ID_SYMBOL, buildId ? "is another key" : "is missing");
     const std::string symbol(view(artifact.symbol()));
     void *function = object->find(symbol.c_str());
     if (!function)
@@ -132,26 +136,20 @@ public:
   Status launch(Stream &stream, const void *handle,
                 const LaunchArgs &call) override {
     auto &hostStream = static_cast<HostStream &>(stream);
-    const auto function =
-        reinterpret_cast<pgkp_host_kernel_fn>(const_cast<void *>(handle));
-    void *scratch = nullptr;
-    if (call.workspaceBytes != 0) {
-      PGKP_TRY(hostStream.reserve(call.workspaceBytes));
-      scratch = hostStream.scratch;
-    }
-    MemoryPool::Window window(pool);
     const size_t count = call.args.size();
-    if (count > kStackArgs) [[unlikely]] {
-      std::vector<void *> list(call.args.begin(), call.args.end());
-      list.push_back(scratch);
-      function(list.data());
-      return {};
-    }
+    if (call.workspaceBytes > hostStream.scratchSize() || count > kStackArgs ||
+        pool.isIsolated()) [[unlikely]]
+      return launchSlowly(hostStream, handle, call);
     void *list[kStackArgs + 1];
-    for (size_t i = 0; i < count; ++i)
-      list[i] = call.args[i];
-    list[count] = scratch;
-    function(list);
+    for (size_t i = 0; i < count; ++i) {
+      // Scalar on purpose: the caller wrote these words one by one just before,
+      // and a vector load over two such stores waits for both.
+      void *arg = call.args[i];
+      __asm__("" : "+r"(arg));
+      list[i] = arg;
+    }
+    list[count] = call.workspaceBytes != 0 ? hostStream.scratch : nullptr;
+    functionOf(handle)(list);
     return {};
   }
 
@@ -186,6 +184,20 @@ public:
 
 private:
   static constexpr size_t kStackArgs = 64;
+
+  static pgkp_host_kernel_fn functionOf(const void *handle) {
+    return reinterpret_cast<pgkp_host_kernel_fn>(const_cast<void *>(handle));
+  }
+  /// A launch that has to get memory or to open the pool first.
+  [[gnu::noinline]] Status launchSlowly(HostStream &stream, const void *handle,
+                                        const LaunchArgs &call) {
+    PGKP_TRY(stream.reserve(call.workspaceBytes));
+    std::vector<void *> list(call.args.begin(), call.args.end());
+    list.push_back(call.workspaceBytes != 0 ? stream.scratch : nullptr);
+    MemoryPool::Window window(pool);
+    functionOf(handle)(list.data());
+    return {};
+  }
 
   std::string chip() const {
     return level < 0 ? "generic"

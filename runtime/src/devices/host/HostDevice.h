@@ -23,13 +23,13 @@ std::unique_ptr<Device> makeHostDevice(HostOptions options = {});
 /// benchmarks. Any host device can launch it.
 std::unique_ptr<Image> makeHostImage(pgkp_host_kernel_fn function);
 
-/// A program or kernel library in memory: copied to a sealed memfd, so that what
-/// was verified is what runs (and a noexec /tmp does not matter), then dlopened.
-/// Closed on destruction. Thread-safe.
+/// A program or kernel library in memory: copied to a sealed memfd, so that
+/// what was verified is what runs (and a noexec /tmp does not matter), then
+/// dlopened. Closed on destruction. Thread-safe.
 class SharedObject {
 public:
-  /// `what` names it in messages. corrupt: not a shared object for this machine;
-  /// unsupported, permission, exhausted: the system refused.
+  /// `what` names it in messages. corrupt: not a shared object for this
+  /// machine; unsupported, permission, exhausted: the system refused.
   static Expected<std::unique_ptr<SharedObject>>
   load(std::span<const uint8_t> elf, const std::string &what);
   ~SharedObject();

@@ -43,8 +43,8 @@ private:
 Status checkElf(std::span<const uint8_t> elf, const std::string &what) {
   Elf64_Ehdr header;
   if (elf.size() < sizeof header)
-    return makeError(Code::corrupt, "{}: {} bytes of code are no ELF file", what,
-                     elf.size());
+    return makeError(Code::corrupt, "{}: {} bytes of code are no ELF file",
+                     what, elf.size());
   std::memcpy(&header, elf.data(), sizeof header);
   if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
       header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_type != ET_DYN)
@@ -55,8 +55,7 @@ Status checkElf(std::span<const uint8_t> elf, const std::string &what) {
                      "{}: code for ELF machine {}, this is machine {}", what,
                      header.e_machine, kMachine);
   // glibc reads program headers through the mapping and would crash on these.
-  if (header.e_phentsize != sizeof(Elf64_Phdr) ||
-      header.e_phoff > elf.size() ||
+  if (header.e_phentsize != sizeof(Elf64_Phdr) || header.e_phoff > elf.size() ||
       (elf.size() - header.e_phoff) / sizeof(Elf64_Phdr) < header.e_phnum)
     return makeError(Code::corrupt, "{}: ELF program headers out of bounds",
                      what);
@@ -92,8 +91,7 @@ SharedObject::load(std::span<const uint8_t> elf, const std::string &what) {
   const Descriptor memory(fd);
 
   for (size_t written = 0; written < elf.size();) {
-    const ssize_t n =
-        ::write(fd, elf.data() + written, elf.size() - written);
+    const ssize_t n = ::write(fd, elf.data() + written, elf.size() - written);
     if (n < 0 && errno == EINTR)
       continue;
     if (n <= 0)

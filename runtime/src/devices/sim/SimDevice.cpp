@@ -117,13 +117,13 @@ SimDevice::load(const schema::Artifact &artifact) {
   const std::string kernelName =
       artifact.kernel() ? artifact.kernel()->str() : "";
   if (!artifact.target() || !accepts(*artifact.target()))
-    return makeError(
-        Code::unsupported, "kernel '{}': compiled for '{}', this device is '{}'",
-        kernelName,
-        artifact.target() && artifact.target()->chip()
-            ? artifact.target()->chip()->string_view()
-            : "nothing",
-        options.chip);
+    return makeError(Code::unsupported,
+                     "kernel '{}': compiled for '{}', this device is '{}'",
+                     kernelName,
+                     artifact.target() && artifact.target()->chip()
+                         ? artifact.target()->chip()->string_view()
+                         : "nothing",
+                     options.chip);
   if (!artifact.content_key())
     return makeError(Code::corrupt, "kernel '{}': artifact without content key",
                      kernelName);

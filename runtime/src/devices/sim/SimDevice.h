@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-/// \file A device that computes nothing and costs what a model says, on any clock.
+/// \file A device that computes nothing and costs what a model says, on any
+/// clock.
 #pragma once
 
 #include "base/Clock.h"
