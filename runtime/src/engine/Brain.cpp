@@ -141,20 +141,16 @@ void Brain::refund(KeyState &state) {
   state.charge = 0;
 }
 
-void Brain::fail(KeyId key, std::string reason, bool retry, TimeNs now) {
+void Brain::fail(KeyId key, std::string reason, KeyStage next, TimeNs now) {
   KeyState &state = keys[key];
   ++state.failures;
   state.reason = std::move(reason);
   state.demanded = false;
   actions.record({.t = now, .kind = EventKind::failed, .key = key, .text = state.reason});
-  if (retry) {
-    // Back to the start, but not before the back-off is over; a blocked caller is let go
-    // with the generic variant in the meantime.
-    state.stage = KeyStage::absent;
+  state.stage = next;
+  // A blocked caller is let go with the generic variant until the back-off is over.
+  if (next != KeyStage::failed)
     state.notBefore = now + backOff(state.failures);
-  } else {
-    state.stage = KeyStage::failed;
-  }
 }
 
 void Brain::onJobResult(KeyId key, const CompileResult &result, TimeNs now) {
@@ -181,7 +177,7 @@ void Brain::onJobResult(KeyId key, const CompileResult &result, TimeNs now) {
     actions.startLoad(key);
     break;
   case JobOutcome::rejected:
-    fail(key, result.message, /*retry=*/false, now);
+    fail(key, result.message, KeyStage::failed, now);
     break;
   case JobOutcome::cancelled:
     state.stage = KeyStage::absent;
@@ -189,7 +185,7 @@ void Brain::onJobResult(KeyId key, const CompileResult &result, TimeNs now) {
   case JobOutcome::killed:
   case JobOutcome::hung:
   case JobOutcome::unavailable:
-    fail(key, result.message, /*retry=*/true, now);
+    fail(key, result.message, KeyStage::absent, now);
     break;
   }
 }
@@ -218,10 +214,10 @@ void Brain::onKnownNotWorth(KeyId key, TimeNs now) {
   actions.record({.t = now, .kind = EventKind::notWorth, .key = key});
 }
 
-void Brain::onLoadFailed(KeyId key, const std::string &reason, bool retry, TimeNs now) {
+void Brain::onLoadFailed(KeyId key, const std::string &reason, KeyStage next, TimeNs now) {
   if (loadsInFlight > 0)
     --loadsInFlight;
-  fail(key, reason, retry, now);
+  fail(key, reason, next, now);
 }
 
 bool Brain::settled(KeyId key) const {

@@ -79,7 +79,9 @@ public:
   void onJobResult(KeyId key, const CompileResult &result, TimeNs now);
   void onLoaded(KeyId key, double seconds, TimeNs now);
   void onNotWorth(KeyId key, TimeNs now);
-  void onLoadFailed(KeyId key, const std::string &reason, bool retry, TimeNs now);
+  /// \p next: absent (compile it again), stored (load it again), both after a back-off, or
+  /// failed.
+  void onLoadFailed(KeyId key, const std::string &reason, KeyStage next, TimeNs now);
   void setPaused(bool paused) { isPaused = paused; }
 
   /// Decides and acts. \returns when it wants to be called next at the latest.
@@ -112,7 +114,7 @@ private:
 
   Candidate candidate(KeyId key, TimeNs now) const;
   void know(KeyId key);
-  void fail(KeyId key, std::string reason, bool retry, TimeNs now);
+  void fail(KeyId key, std::string reason, KeyStage next, TimeNs now);
   void refund(KeyState &state);
   double deltaPerUse(KeyId key) const;
   double missingSeconds(KeyStage stage) const;

@@ -96,7 +96,7 @@ void apiPrepare(pgkp_context_t *ctx, uint32_t kernel, const int64_t *extents,
   const KeyId key = m.module->classify(kernel, {extents, numExtents});
   if (m.module->isGeneric(key) || m.flags[key].settled.load(std::memory_order_acquire))
     return;
-  m.push(HintInput{key, probability, slack}, /*wake=*/false);
+  m.push(HintInput{key, probability, slack, {extents, extents + numExtents}}, /*wake=*/false);
 }
 
 void apiDispatch(pgkp_context_t *ctx, uint32_t kernel, const int64_t *extents,

@@ -4,6 +4,7 @@
 #include "engine/ModuleState.h"
 
 #include "base/Log.h"
+#include "base/Random.h"
 #include "schema/ContentKey.h"
 
 #include <algorithm>
@@ -226,6 +227,7 @@ void LoadedModule::Impl::startPreparation(std::unique_ptr<Policy> policy) {
                                   StageCosts{}, brainOptions, *this, now);
   if (o.profile)
     applyProfile(*o.profile);
+  findExamples();
   findStored();
   publishFlags();
   startThreads();
@@ -233,6 +235,9 @@ void LoadedModule::Impl::startPreparation(std::unique_ptr<Policy> policy) {
 
 /// Measurements of earlier runs, for keys whose class is still one.
 void LoadedModule::Impl::applyProfile(const schema::ProfileT &profile) {
+  for (const auto &seen : profile.roots)
+    if (const auto entry = module->findEntry(seen->entry))
+      noteRoots(*entry, seen->roots);
   const bool sameDevice = profile.device == engine->deviceName();
   std::map<Digest, const schema::KeyProfileT *> known;
   for (const auto &entry : profile.keys)
@@ -242,9 +247,6 @@ void LoadedModule::Impl::applyProfile(const schema::ProfileT &profile) {
     const auto entry = known.find(module->keys()[key].digest);
     if (entry == known.end())
       continue;
-    if (sampleExtents[key].empty() && entry->second->sample_extents.size() ==
-                                          module->kernels()[module->keys()[key].kernel].dims.size())
-      sampleExtents[key] = entry->second->sample_extents;
     if (sameDevice && entry->second->generic_ns > 0 && entry->second->variant_ns > 0)
       applyMeasurement(key, entry->second->generic_ns, entry->second->variant_ns);
   }
@@ -291,11 +293,22 @@ TimeNs LoadedModule::Impl::waitFor(KeyId key, TimeNs limit) {
   return engine->now() - begin;
 }
 
+void LoadedModule::Impl::noteExtents(KeyId key, std::span<const int64_t> extents) {
+  if (sampleExtents[key].empty())
+    sampleExtents[key].assign(extents.begin(), extents.end());
+}
+
+/// A root vector gives consistent extents of every kernel that the entry dispatches: examples
+/// to measure with. (Extents chosen one by one may contradict each other: the parts of a
+/// concatenation must add up, or the kernel writes past its destination.)
 void LoadedModule::Impl::noteRoots(uint32_t entry, std::span<const int64_t> roots) {
-  if (!seenRoots.insert({entry, {roots.begin(), roots.end()}}).second)
+  constexpr int64_t reasonable = 1 << 16;
+  const EntryInfo &info = module->entries()[entry];
+  if (roots.size() != info.roots.size() || info.brokenLimit(roots) ||
+      std::any_of(roots.begin(), roots.end(),
+                  [](int64_t root) { return root < 0 || root > reasonable; }))
     return;
-  // A root vector seen for the first time gives examples of extents to measure with.
-  for (const SiteInfo &site : module->entries()[entry].sites) {
+  for (const SiteInfo &site : info.sites) {
     if (!site.derivable)
       continue;
     std::vector<int64_t> extents;
@@ -305,36 +318,33 @@ void LoadedModule::Impl::noteRoots(uint32_t entry, std::span<const int64_t> root
       valid &= value && *value >= 0;
       extents.push_back(value.value_or(0));
     }
-    if (!valid)
-      continue;
-    std::vector<int64_t> &sample = sampleExtents[module->classify(site.kernel, extents)];
-    if (sample.empty())
-      sample = std::move(extents);
+    if (valid)
+      noteExtents(module->classify(site.kernel, extents), extents);
   }
 }
 
-std::vector<int64_t> LoadedModule::Impl::examplesFor(KeyId key) const {
-  if (!sampleExtents[key].empty())
-    return sampleExtents[key];
-  // Never seen: the smallest extents that the facts allow, but not below a typical size.
-  constexpr int64_t typical = 48;
-  const KernelInfo &kernel = module->kernels()[module->keys()[key].kernel];
-  std::vector<int64_t> extents(kernel.dims.size(), typical);
-  for (const schema::Fact &fact : module->facts(key)) {
-    int64_t &extent = extents[fact.dim()];
-    switch (fact.kind()) {
-    case schema::FactKind::eq:
-      extent = fact.a();
-      break;
-    case schema::FactKind::divisible:
-      extent = (std::max<int64_t>(extent, 1) + fact.a() - 1) / fact.a() * fact.a();
-      break;
-    case schema::FactKind::range:
-      extent = std::clamp(extent, fact.a(), fact.b());
-      break;
+/// Examples for keys that nothing has told of yet: root vectors of typical values are tried,
+/// middle sizes first. What none of them reaches is measured once it was used.
+void LoadedModule::Impl::findExamples() {
+  static constexpr int64_t typical[] = {48, 32, 17, 64, 16, 7, 4, 1, 100, 128, 2, 256, 3, 0};
+  constexpr size_t numTypical = std::size(typical), maxTries = 4096;
+  for (uint32_t entry = 0; entry < module->entries().size(); ++entry) {
+    const size_t numRoots = module->entries()[entry].roots.size();
+    size_t combinations = 1;
+    for (size_t i = 0; i < numRoots && combinations <= maxTries; ++i)
+      combinations *= numTypical;
+    SeededRandom random(entry);
+    std::vector<int64_t> roots(numRoots);
+    for (size_t i = 0; i < std::min(combinations, maxTries); ++i) {
+      // All combinations in order where they are few, else a sample of them.
+      size_t rest = combinations <= maxTries ? i : random.below(SIZE_MAX);
+      for (int64_t &root : roots) {
+        root = typical[rest % numTypical];
+        rest /= numTypical;
+      }
+      noteRoots(entry, roots);
     }
   }
-  return extents;
 }
 
 void LoadedModule::Impl::drainHistory(TimeNs) {
@@ -349,19 +359,18 @@ void LoadedModule::Impl::apply(Input &input, TimeNs now) {
       [&](auto &in) {
         using T = std::decay_t<decltype(in)>;
         if constexpr (std::is_same_v<T, RequestInput>) {
-          noteRoots(in.entry, in.roots);
           recorder->onRequest(in.entry, in.roots, now);
           brain->onRequest(in.entry, in.roots, now);
         } else if constexpr (std::is_same_v<T, RequestDoneInput>) {
           brain->onRequestDone(now);
         } else if constexpr (std::is_same_v<T, AnnounceInput>) {
-          noteRoots(in.entry, in.roots);
           brain->onAnnounce(in.entry, in.roots, in.when, now);
         } else if constexpr (std::is_same_v<T, HintInput>) {
+          noteExtents(in.key, in.extents);
           brain->onHint(in.key, in.probability, in.slack, now);
         } else if constexpr (std::is_same_v<T, MissInput>) {
-          if (sampleExtents[in.key].empty())
-            sampleExtents[in.key] = std::move(in.extents);
+          // What is really used replaces what was only typical.
+          sampleExtents[in.key] = std::move(in.extents);
         } else if constexpr (std::is_same_v<T, DemandInput>) {
           brain->onDemand(in.key, now);
         } else if constexpr (std::is_same_v<T, ResultInput>) {
@@ -376,7 +385,7 @@ void LoadedModule::Impl::apply(Input &input, TimeNs now) {
             brain->onNotWorth(in.key, now);
         } else {
           static_assert(std::is_same_v<T, LoadFailedInput>);
-          brain->onLoadFailed(in.key, in.reason, in.retry, now);
+          brain->onLoadFailed(in.key, in.reason, in.next, now);
         }
       },
       input);
@@ -482,7 +491,7 @@ void LoadedModule::Impl::setJobLimit(unsigned jobs) { pool->setLimit(jobs); }
 
 void LoadedModule::Impl::startLoad(KeyId key) {
   std::lock_guard lock(loadMutex);
-  loadTasks.push_back({key, examplesFor(key)});
+  loadTasks.push_back({key, sampleExtents[key]});
   loadReady.notify_one();
 }
 
@@ -574,7 +583,7 @@ void LoadedModule::Impl::loadingLoop() {
 void LoadedModule::Impl::submitLoad(const LoadTask &task) {
   auto stored = engine->get().store->get(contentKeys[task.key]);
   if (!stored) {
-    push(LoadFailedInput{task.key, stored.error().message, /*retry=*/true}, /*wake=*/true);
+    push(LoadFailedInput{task.key, stored.error().message, KeyStage::absent}, /*wake=*/true);
     return;
   }
   const uint32_t kernel = module->keys()[task.key].kernel;
@@ -603,14 +612,18 @@ void LoadedModule::Impl::finishLoad(LoadResult &result) {
           .a = !result.variant});
   if (!result.variant) {
     // The record verified when it was read, so another compile would give the same.
-    push(LoadFailedInput{key, result.variant.error().message, /*retry=*/false}, /*wake=*/true);
+    push(LoadFailedInput{key, result.variant.error().message, KeyStage::failed}, /*wake=*/true);
     return;
   }
   Variant variant = std::move(*result.variant);
   if (engine->get().device->kind() != schema::DeviceKind::sim) {
     const auto measured = measure(key, variant);
     if (!measured) {
-      push(LoadFailedInput{key, measured.error().message, /*retry=*/false}, /*wake=*/true);
+      // Without extents to measure with it waits for a use to tell some.
+      push(LoadFailedInput{key, measured.error().message,
+                           measured.error().code == Code::unavailable ? KeyStage::stored
+                                                                      : KeyStage::failed},
+           /*wake=*/true);
       return;
     }
     const bool better = worth(measured->genericNs, measured->variantNs);
@@ -622,7 +635,7 @@ void LoadedModule::Impl::finishLoad(LoadResult &result) {
     variant.gain = measured->genericNs / measured->variantNs;
   }
   if (Status s = table->publish(result.kernel, std::move(variant)); !s) {
-    push(LoadFailedInput{key, s.error().message, /*retry=*/false}, /*wake=*/true);
+    push(LoadFailedInput{key, s.error().message, KeyStage::failed}, /*wake=*/true);
     return;
   }
   // Before the planner hears of it: a dispatch that finds the variant must count as ready.
@@ -643,6 +656,9 @@ Expected<TuningResult> LoadedModule::Impl::measure(KeyId key, const Variant &var
   const uint32_t kernelIndex = module->keys()[key].kernel;
   const KernelInfo &kernel = module->kernels()[kernelIndex];
   const std::vector<int64_t> &extents = examples[key];
+  if (extents.size() != kernel.dims.size())
+    return makeError(Code::unavailable, "no extents are known to measure {} with",
+                     module->describe(key));
   auto workspace = [&](const Expr &expr) {
     return expr.empty() ? 0 : static_cast<uint64_t>(expr.evaluate(extents).value_or(0));
   };

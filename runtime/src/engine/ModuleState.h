@@ -22,7 +22,6 @@
 #include <deque>
 #include <map>
 #include <mutex>
-#include <set>
 #include <thread>
 #include <variant>
 
@@ -58,6 +57,7 @@ struct AnnounceInput {
 struct HintInput {
   KeyId key;
   double probability, slack;
+  std::vector<int64_t> extents;
 };
 /// The first miss of a key: wakes the planner, with an example of its extents.
 struct MissInput {
@@ -82,7 +82,7 @@ struct MeasuredInput {
 struct LoadFailedInput {
   KeyId key;
   std::string reason;
-  bool retry;
+  KeyStage next; ///< absent: compile it again; stored: load it again; failed: neither
 };
 using Input = std::variant<RequestInput, RequestDoneInput, AnnounceInput, HintInput, MissInput,
                            DemandInput, ResultInput, LoadedInput, MeasuredInput,
@@ -132,7 +132,6 @@ struct LoadedModule::Impl final : BrainActions {
   std::unique_ptr<WorkerPool> pool;
   std::vector<std::vector<int64_t>> sampleExtents; ///< by key; empty: none seen
   std::unique_ptr<ProfileRecorder> recorder;
-  std::set<std::pair<uint32_t, std::vector<int64_t>>> seenRoots;
   std::vector<Digest> contentKeys; ///< by key
   schema::TargetT compileTarget;
   schema::CodeFormat compileFormat = schema::CodeFormat::elf;
@@ -181,7 +180,8 @@ struct LoadedModule::Impl final : BrainActions {
   void submitLoad(const LoadTask &task);
   void finishLoad(LoadResult &result);
   Expected<TuningResult> measure(KeyId key, const Variant &variant);
-  std::vector<int64_t> examplesFor(KeyId key) const;
+  void noteExtents(KeyId key, std::span<const int64_t> extents);
+  void findExamples();
   CompileSpec compileSpec(KeyId key) const;
   CompileJob compileJob(KeyId key, JobId job) const;
   void noteRoots(uint32_t entry, std::span<const int64_t> roots);
