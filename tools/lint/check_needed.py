@@ -3,7 +3,7 @@
 """What the built files need at run time, and what the runtime library exports.
 
 The runtime and the tools in the application's place need no LLVM, MLIR or CUDA; the
-runtime library needs the C library alone and exports only the C ABI.
+runtime library needs the C library alone and exports exactly what pgkp-c/runtime.h declares.
 """
 
 import glob
@@ -15,6 +15,7 @@ import common
 
 FOREIGN = re.compile(r"^lib(MLIR|LLVM|lld|clang|cuda|cudart|nv\w*|cublas\w*|cupti)\b")
 C_LIBRARY = re.compile(r"^(lib(c|m|dl|rt|pthread)\.so\.\d+|ld-linux[\w-]*\.so\.\d+)$")
+HEADER = "include/pgkp-c/runtime.h"
 APPLICATION_SIDE = ("pgkp-run", "pgkp-compile", "pgkp-replay", "pgkp-cache", "pgkp-bench")
 
 
@@ -39,15 +40,20 @@ def exported(path):
     return names
 
 
-def check_library(path, libraries, symbols):
+def declared(root):
+    """The functions that the C header promises."""
+    header = common.read(root, HEADER)
+    return set(re.findall(r"^PGKP_EXPORT\b[^;{]*?\b(pgkp_\w+)\s*\(", header, re.M))
+
+
+def check_library(path, libraries, symbols, promised):
     for name in libraries:
         if not C_LIBRARY.match(name):
             yield path, 0, f"needs '{name}'; the runtime library needs the C library alone"
-    for name in symbols:
-        if not name.startswith("pgkp_"):
-            yield path, 0, f"exports '{name}'; expected only pgkp_*"
-    if not symbols:
-        yield path, 0, "exports nothing"
+    for name in sorted(set(symbols) - promised):
+        yield path, 0, f"exports '{name}'; {HEADER} does not declare it"
+    for name in sorted(promised - set(symbols)):
+        yield path, 0, f"does not export '{name}', which {HEADER} declares"
 
 
 def check_tool(path, libraries):
@@ -62,7 +68,7 @@ def check(root, build):
         return [(build, 0, "has no lib folder; build first")]
     for path in sorted(glob.glob(os.path.join(build, "lib", "libpgkp_runtime.so"))):
         seen += 1
-        findings += check_library(path, needed(path) or [], exported(path))
+        findings += check_library(path, needed(path) or [], exported(path), declared(root))
     for name in APPLICATION_SIDE:
         path = os.path.join(build, "bin", name)
         if os.path.exists(path):

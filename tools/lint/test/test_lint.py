@@ -114,6 +114,10 @@ class Layers(Sample):
 
 
 class Needed(Sample):
+    def setUp(self):
+        super().setUp()
+        self.write("include/pgkp-c/runtime.h", "PGKP_EXPORT int pgkp_f(int n);\n")
+
     def compile(self, output, source, *flags):
         os.makedirs(os.path.join(self.root, os.path.dirname(output)), exist_ok=True)
         self.write("a.cpp", source)
@@ -125,7 +129,7 @@ class Needed(Sample):
         return check_needed.check(self.root, self.root)
 
     def test_good_library(self):
-        self.assertEqual(self.library('extern "C" int pgkp_version() { return 1; }',
+        self.assertEqual(self.library('extern "C" int pgkp_f() { return 1; }',
                                       "-static-libstdc++", "-static-libgcc"), [])
 
     def test_library_that_needs_more(self):
@@ -137,6 +141,11 @@ class Needed(Sample):
         self.assert_found(self.library('extern "C" int pgkp_f() { return 1; }\nextern "C" int spill() '
                                        "{ return 2; }", "-static-libstdc++", "-static-libgcc"),
                           "exports 'spill'")
+
+    def test_library_that_exports_less(self):
+        self.assert_found(self.library('extern "C" int pgkp_f() { return 1; }', "-static-libstdc++",
+                                       "-static-libgcc", "-fvisibility=hidden"),
+                          "does not export 'pgkp_f'")
 
     def test_tool_that_needs_llvm(self):
         self.library('extern "C" int pgkp_f() { return 1; }', "-static-libstdc++", "-static-libgcc")
