@@ -43,8 +43,6 @@ protected:
                                  std::span<const int64_t>) {
       return costs(kernel.contentKey.bytes[0]);
     };
-    generic.reset(); // images do not outlive their device
-    variant.reset();
     sim = makeSimDevice(clock, options);
     for (uint8_t key : {1, 2}) {
       ArtifactBuilder builder(sim->target(), schema::CodeFormat::none, {1},

@@ -10,7 +10,7 @@
 namespace pgkp::rt {
 namespace {
 
-constexpr uint64_t kMaxBytes = uint64_t{1} << 39;
+constexpr uint64_t kMaxBytes = uint64_t{1} << 46;
 
 /// Precedes each block's memory. In isolated pools it is as inaccessible as the
 /// memory; allocate and release open a window.
