@@ -20,6 +20,7 @@ def load(name):
 
 
 test = load("test")
+gpu = load("gpu")
 
 CTEST = """<testsuite>
 <testcase name="a" status="run"/>
@@ -36,6 +37,13 @@ LIT = """<testsuites><testsuite>
 <testcase classname="PGKP.Target" name="b.mlir"><failure>no match</failure></testcase>
 <testcase classname="PGKP.Target" name="c.mlir"><skipped message="Missing required feature(s): ptxas"/></testcase>
 </testsuite></testsuites>"""
+
+
+class Ptx(unittest.TestCase):
+    def test_modules_of_a_printed_module(self):
+        text = r'gpu.binary @a [#gpu.object<#t, assembly = "//\0A.entry a()\22x\\">] gpu.binary @b ' \
+               r'[#gpu.object<#t, properties = {p = "q"}, assembly = "b">]'
+        self.assertEqual(gpu.ptx_modules(text), ['//\n.entry a()"x\\', "b"])
 
 
 class Counting(unittest.TestCase):
