@@ -25,6 +25,35 @@ struct Lanes {
   Value mask;
 };
 
+arith::CmpIPredicate swapPredicate(arith::CmpIPredicate predicate) {
+  using P = arith::CmpIPredicate;
+  switch (predicate) {
+  case P::slt: return P::sgt;
+  case P::sle: return P::sge;
+  case P::sgt: return P::slt;
+  case P::sge: return P::sle;
+  case P::ult: return P::ugt;
+  case P::ule: return P::uge;
+  case P::ugt: return P::ult;
+  case P::uge: return P::ule;
+  case P::eq:
+  case P::ne:
+    return predicate;
+  }
+  llvm_unreachable("a predicate of its own");
+}
+
+arith::CmpIPredicate toSigned(arith::CmpIPredicate predicate) {
+  using P = arith::CmpIPredicate;
+  switch (predicate) {
+  case P::ult: return P::slt;
+  case P::ule: return P::sle;
+  case P::ugt: return P::sgt;
+  case P::uge: return P::sge;
+  default: return predicate;
+  }
+}
+
 class NestEmitter {
 public:
   NestEmitter(RewriterBase &b, linalg::LinalgOp op, Extents &extents,
@@ -86,6 +115,8 @@ private:
   Value load(unsigned operand, ArrayRef<Value> ivs, Lanes lanes);
   void store(unsigned operand, Value value, ArrayRef<Value> ivs, Lanes lanes);
   Value toLanes(Value value, int64_t count);
+  Value compareWithLane(Operation &nested, IRMapping &mapping,
+                        ArrayRef<Value> ivs, Lanes lanes);
   Values evaluate(ArrayRef<Value> arguments, ArrayRef<Value> ivs, Lanes lanes);
   Value combine(Value accumulator, Value value);
 
@@ -345,6 +376,52 @@ Value NestEmitter::toLanes(Value value, int64_t count) {
       b, loc, VectorType::get(count, value.getType()), value);
 }
 
+/// A comparison of the vector dimension's own index with a uniform one, as in a
+/// causal mask, in 32-bit lane numbers: 64-bit lanes would take four times the
+/// registers. Null if `nested` is no such comparison.
+Value NestEmitter::compareWithLane(Operation &nested, IRMapping &mapping,
+                                   ArrayRef<Value> ivs, Lanes lanes) {
+  auto compare = dyn_cast<arith::CmpIOp>(nested);
+  if (!compare || !compare.getLhs().getType().isIndex())
+    return {};
+  auto isLane = [&](Value value) {
+    auto index = value.getDefiningOp<linalg::IndexOp>();
+    return index && index.getDim() == plan.vectorDim;
+  };
+  arith::CmpIPredicate predicate = compare.getPredicate();
+  Value other = compare.getRhs();
+  if (!isLane(compare.getLhs())) {
+    if (!isLane(compare.getRhs()))
+      return {};
+    other = compare.getLhs();
+    predicate = swapPredicate(predicate);
+  }
+  Value bound = mapping.lookupOrDefault(other);
+  if (isa<VectorType>(bound.getType()))
+    return {};
+  // lane + iv < bound is lane < bound - iv; outside [-1, lanes] all lanes agree.
+  Value distance = arith::SubIOp::create(b, loc, bound, ivs[plan.vectorDim]);
+  distance = arith::MaxSIOp::create(b, loc, distance, index(-1));
+  distance = arith::MinSIOp::create(b, loc, distance, index(lanes.count));
+  bool isUnsigned = predicate >= arith::CmpIPredicate::ult;
+  if (isUnsigned) {
+    // A bound with the top bit set is above every index.
+    Value high = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, bound,
+                                       index(0));
+    distance =
+        arith::SelectOp::create(b, loc, high, index(lanes.count), distance);
+    predicate = toSigned(predicate);
+  }
+  Type i32 = b.getI32Type();
+  auto type = VectorType::get(lanes.count, i32);
+  Value narrow = arith::IndexCastOp::create(b, loc, i32, distance);
+  auto steps = llvm::to_vector(llvm::seq<int32_t>(0, lanes.count));
+  Value lane = arith::ConstantOp::create(b, loc,
+                                         DenseIntElementsAttr::get(type, steps));
+  return arith::CmpIOp::create(b, loc, predicate, lane,
+                               toLanes(narrow, lanes.count));
+}
+
 /// The payload for one row: scalars stay scalars until they meet a vector.
 Values NestEmitter::evaluate(ArrayRef<Value> arguments, ArrayRef<Value> ivs,
                              Lanes lanes) {
@@ -376,6 +453,10 @@ Values NestEmitter::evaluate(ArrayRef<Value> arguments, ArrayRef<Value> ivs,
       copy->walk([&](linalg::IndexOp indexOp) { inner.push_back(indexOp); });
       for (linalg::IndexOp indexOp : inner)
         b.replaceOp(indexOp, indexAt(indexOp.getDim()));
+      continue;
+    }
+    if (Value narrow = compareWithLane(nested, mapping, ivs, lanes)) {
+      mapping.map(nested.getResult(0), narrow);
       continue;
     }
     if (&nested == combiner) {

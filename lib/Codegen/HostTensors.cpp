@@ -280,4 +280,8 @@ void mlir::pgkp::host::fuseRows(func::FuncOp function) {
   for (OpResult value : last->getResults())
     if (Value replacement = result->replacements.lookup(value))
       b.replaceAllUsesWith(value, replacement);
+  // A slice of a buffer yet to be is a smaller buffer: temporaries become rows.
+  RewritePatternSet patterns(function.getContext());
+  tensor::populateFoldTensorEmptyPatterns(patterns);
+  (void)applyPatternsGreedily(function, std::move(patterns));
 }
