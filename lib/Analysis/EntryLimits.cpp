@@ -26,8 +26,8 @@ static void walkSlices(Operation *root, RootAnalysis &roots,
   });
 }
 
-SmallVector<EntryLimit> mlir::pgkp::computeEntryLimits(FunctionOpInterface entry,
-                                                       RootAnalysis &roots) {
+SmallVector<EntryLimit>
+mlir::pgkp::computeEntryLimits(FunctionOpInterface entry, RootAnalysis &roots) {
   SmallVector<EntryLimit> limits;
   auto add = [&](ExprAttr value, ExprAttr bound) {
     if (!value || !bound || value == bound || !roots.isKnownAtEntry(value) ||

@@ -55,9 +55,8 @@ CostAttr mlir::pgkp::computeCost(KernelOp kernel) {
 
   for (auto [i, type] : llvm::enumerate(kernel.getArgumentTypes())) {
     Type element = getElementTypeOrSelf(type);
-    int64_t size = element.isIntOrFloat()
-                       ? (element.getIntOrFloatBitWidth() + 7) / 8
-                       : 8;
+    int64_t size =
+        element.isIntOrFloat() ? (element.getIntOrFloatBitWidth() + 7) / 8 : 8;
     SmallVector<ExprAttr> factors = kernel.getArgumentExtents(i);
     factors.push_back(ExprAttr::getConstant(context, size));
     bytes.push_back(ExprAttr::getProduct(context, factors));

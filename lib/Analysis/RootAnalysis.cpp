@@ -3,10 +3,11 @@
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/Matchers.h"
-#include "mlir/Interfaces/ControlFlowInterfaces.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -114,10 +115,11 @@ ExprAttr RootAnalysis::computeIndex(Value index) {
     return results;
   };
   return llvm::TypeSwitch<Operation *, ExprAttr>(op)
-      .Case([&](tensor::DimOp dim) -> ExprAttr {
+      .Case<tensor::DimOp, memref::DimOp>([&](auto dim) -> ExprAttr {
         std::optional<int64_t> position = dim.getConstantIndex();
-        auto type = dyn_cast<RankedTensorType>(dim.getSource().getType());
-        if (!position || !type || *position < 0 || *position >= type.getRank())
+        auto type = cast<ShapedType>(dim.getSource().getType());
+        if (!position || !type.hasRank() || *position < 0 ||
+            *position >= type.getRank())
           return {};
         return getExtent(dim.getSource(), *position);
       })
@@ -190,10 +192,35 @@ ExprAttr RootAnalysis::getExtent(Value shaped, int64_t dim) {
   return extents[{shaped, dim}] = expr;
 }
 
+ExprAttr RootAnalysis::computeCarried(Value initial, Value carried,
+                                      Value yielded, int64_t dim) {
+  // Suppose it, and take everything back if an iteration contradicts.
+  ExprAttr expr = getExtent(initial, dim);
+  auto savedIndices = indices;
+  auto savedExtents = extents;
+  size_t savedRoots = roots.size();
+  extents[{carried, dim}] = expr;
+  if (getExtent(yielded, dim) == expr)
+    return expr;
+  indices = std::move(savedIndices);
+  extents = std::move(savedExtents);
+  roots.resize(savedRoots);
+  return {};
+}
+
 ExprAttr RootAnalysis::computeExtent(Value shaped, int64_t dim) {
-  auto result = dyn_cast<OpResult>(shaped);
-  if (!result)
-    return {};
+  if (auto argument = dyn_cast<BlockArgument>(shaped)) {
+    auto loop = dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp());
+    if (!loop)
+      return {};
+    OpOperand *initial = loop.getTiedLoopInit(argument);
+    return initial
+               ? computeCarried(initial->get(), argument,
+                                loop.getTiedLoopYieldedValue(argument)->get(),
+                                dim)
+               : ExprAttr();
+  }
+  auto result = cast<OpResult>(shaped);
   Operation *op = result.getOwner();
   return llvm::TypeSwitch<Operation *, ExprAttr>(op)
       .Case([&](tensor::EmptyOp empty) {
@@ -201,10 +228,10 @@ ExprAttr RootAnalysis::computeExtent(Value shaped, int64_t dim) {
       })
       .Case<tensor::GenerateOp, tensor::SplatOp>([&](auto generate) {
         auto type = cast<RankedTensorType>(generate.getType());
-        return getIndex(Value(
-            generate.getOperands()[generate->getNumOperands() -
-                                   type.getNumDynamicDims() +
-                                   type.getDynamicDimIndex(dim)]));
+        return getIndex(
+            Value(generate.getOperands()[generate->getNumOperands() -
+                                         type.getNumDynamicDims() +
+                                         type.getDynamicDimIndex(dim)]));
       })
       .Case([&](tensor::CastOp cast) -> ExprAttr {
         if (!isa<RankedTensorType>(cast.getSource().getType()))
@@ -250,6 +277,19 @@ ExprAttr RootAnalysis::computeExtent(Value shaped, int64_t dim) {
       .Case([&](tensor::InsertSliceOp insert) {
         return getExtent(insert.getDest(), dim);
       })
+      .Case([&](scf::IfOp branch) -> ExprAttr {
+        unsigned number = result.getResultNumber();
+        ExprAttr taken = getExtent(branch.thenYield().getOperand(number), dim);
+        return taken == getExtent(branch.elseYield().getOperand(number), dim)
+                   ? taken
+                   : ExprAttr();
+      })
+      .Case([&](scf::ForOp loop) {
+        BlockArgument carried = loop.getTiedLoopRegionIterArg(result);
+        return computeCarried(loop.getTiedLoopInit(result)->get(), carried,
+                              loop.getTiedLoopYieldedValue(carried)->get(),
+                              dim);
+      })
       .Case([&](DestinationStyleOpInterface destination) {
         return getExtent(destination.getTiedOpOperand(result)->get(), dim);
       })
@@ -259,6 +299,15 @@ ExprAttr RootAnalysis::computeExtent(Value shaped, int64_t dim) {
 //===----------------------------------------------------------------------===//
 // Expressions and IR
 //===----------------------------------------------------------------------===//
+
+Value mlir::pgkp::createRootRead(OpBuilder &builder, Location loc,
+                                 const Root &root) {
+  if (root.dim < 0)
+    return root.source;
+  if (isa<MemRefType>(root.source.getType()))
+    return memref::DimOp::create(builder, loc, root.source, root.dim);
+  return tensor::DimOp::create(builder, loc, root.source, root.dim);
+}
 
 Value mlir::pgkp::materializeExpr(OpBuilder &builder, Location loc,
                                   ExprAttr expr,

@@ -4,8 +4,8 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "pgkp-c/program.h"
-#include "pgkp/Analysis/KernelContent.h"
 #include "pgkp/Analysis/EntryLimits.h"
+#include "pgkp/Analysis/KernelContent.h"
 #include "pgkp/Analysis/RootAnalysis.h"
 #include "schema/manifest_generated.h"
 #include "llvm/ADT/DenseMap.h"
@@ -240,8 +240,7 @@ getTensorElement(FunctionOpInterface entry, StringRef what, unsigned index,
 }
 
 /// The expression as people read it: "kv + seq".
-static std::string printWithNames(ExprAttr expr,
-                                  ArrayRef<std::string> names) {
+static std::string printWithNames(ExprAttr expr, ArrayRef<std::string> names) {
   std::string text, result;
   llvm::raw_string_ostream os(text);
   expr.printBody(os);

@@ -42,7 +42,7 @@ std::string printShape(const Shape &shape, ArrayRef<std::string> symbols) {
   SmallVector<std::string> extents;
   for (const auto &extent : shape)
     extents.push_back(printExpr(*extent, symbols));
-  return "[" + llvm::join(extents, ", ") + "]";
+  return (Twine("[") + llvm::join(extents, ", ") + "]").str();
 }
 
 void print(raw_ostream &os, const schema::BundleT &bundle, bool hashes) {

@@ -31,8 +31,8 @@ std::string getObstacle(func::FuncOp function) {
           .str();
   for (auto [i, type] : llvm::enumerate(function.getResultTypes()))
     if (!isa<RankedTensorType>(type))
-      return llvm::formatv("result {0} has type '{1}'; expected a ranked tensor",
-                           i, type)
+      return llvm::formatv(
+                 "result {0} has type '{1}'; expected a ranked tensor", i, type)
           .str();
   return "";
 }
@@ -80,9 +80,8 @@ LogicalResult convertEntry(func::FuncOp function) {
     builder.setInsertionPoint(terminator);
     for (auto [value, output] :
          llvm::zip_equal(terminator.getOperands(), outputs)) {
-      auto materialize =
-          bufferization::MaterializeInDestinationOp::create(
-              builder, terminator.getLoc(), value, output);
+      auto materialize = bufferization::MaterializeInDestinationOp::create(
+          builder, terminator.getLoc(), value, output);
       materialize.setRestrict(true);
       materialize.setWritable(true);
     }

@@ -35,8 +35,7 @@ struct InferRootsPass
       for (OpFoldResult extent : op.getExtents())
         exprs.push_back(roots.getIndex(extent));
       op->setAttr(kExtentExprsAttr, builder.getArrayAttr(exprs));
-      for (const Root &root :
-           ArrayRef(roots.getRoots()).drop_front(known))
+      for (const Root &root : ArrayRef(roots.getRoots()).drop_front(known))
         remark::missed(op->getLoc(), remark::RemarkOpts::name("data root")
                                          .category(kRemarkCategory)
                                          .function(function.getName()))

@@ -49,6 +49,7 @@ private:
   Block *start;
   /// Nothing is placed before it.
   Operation *observe = nullptr;
+  llvm::DenseMap<Attribute, SmallVector<PrepareOp>> existing;
 };
 
 void EntryPreparer::insertObserve() {
@@ -62,8 +63,7 @@ void EntryPreparer::insertObserve() {
   SmallVector<StringRef> names;
   for (const Root &root :
        ArrayRef(roots.getRoots()).take_front(roots.getNumEntryRoots())) {
-    values.push_back(
-        tensor::DimOp::create(builder, loc, root.source, root.dim));
+    values.push_back(createRootRead(builder, loc, root));
     names.push_back(root.name);
   }
   function->setAttr(PGKPDialect::kRootsAttr, builder.getStrArrayAttr(names));
@@ -72,14 +72,10 @@ void EntryPreparer::insertObserve() {
 
 bool EntryPreparer::hasPrepare(PreparableOpInterface op,
                                ArrayRef<Value> extents) {
-  bool found = false;
-  function->walk([&](PrepareOp prepare) {
-    found |=
-        prepare.getKernelAttr() == op.getKernelRef() &&
-        llvm::equal(prepare.getExtents(), extents) &&
-        dominance.properlyDominates(prepare.getOperation(), op.getOperation());
+  return llvm::any_of(existing.lookup(op.getKernelRef()), [&](PrepareOp other) {
+    return llvm::equal(other.getExtents(), extents) &&
+           dominance.properlyDominates(other.getOperation(), op.getOperation());
   });
-  return found;
 }
 
 void EntryPreparer::insertPrepare(PreparableOpInterface op) {
@@ -148,8 +144,11 @@ void EntryPreparer::insertPrepare(PreparableOpInterface op) {
   }
   SmallVector<Value> values =
       getValueOrCreateConstantIndexOp(builder, op->getLoc(), extents);
-  op.buildPrepare(builder, op->getLoc(), values, probability, /*slack=*/0.0,
-                  Stage::Load, Provenance::Structure);
+  Operation *prepare =
+      op.buildPrepare(builder, op->getLoc(), values, probability, /*slack=*/0.0,
+                      Stage::Load, Provenance::Structure);
+  if (auto known = dyn_cast_or_null<PrepareOp>(prepare))
+    existing[known.getKernelAttr()].push_back(known);
   remark::passed(op->getLoc(), options)
       << remark::add("prepare of '{0}' with probability {1:f2}, hoisted out of "
                      "{2} regions",
@@ -172,6 +171,9 @@ void EntryPreparer::run(SymbolTableCollection &symbolTables) {
   if (dynamic.empty())
     return;
   insertObserve();
+  function->walk([&](PrepareOp prepare) {
+    existing[prepare.getKernelAttr()].push_back(prepare);
+  });
   for (PreparableOpInterface op : dynamic)
     insertPrepare(op);
 }

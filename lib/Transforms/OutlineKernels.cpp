@@ -56,12 +56,12 @@ struct Group {
 
 /// A group's interface, before anything is emitted.
 struct Plan {
-  SmallVector<Operation *> body;     // members and clones, in program order
-  SmallVector<Value> tensorInputs;   // in order of first use
-  SmallVector<Value> scalarInputs;   // captured scalars that stay arguments
+  SmallVector<Operation *> body;   // members and clones, in program order
+  SmallVector<Value> tensorInputs; // in order of first use
+  SmallVector<Value> scalarInputs; // captured scalars that stay arguments
   llvm::MapVector<Value, ExprAttr> indices; // captured, over kernel symbols
   SmallVector<Value> outputs;
-  SmallVector<ExprAttr> symbols;     // over roots
+  SmallVector<ExprAttr> symbols;                // over roots
   SmallVector<SmallVector<ExprAttr>> argShapes; // over symbols; empty: scalar
 };
 
@@ -69,15 +69,28 @@ struct Plan {
 // Classification
 //===----------------------------------------------------------------------===//
 
+/// Everything an operation reads, captured values included.
+SmallVector<Value> getReads(Operation *op) {
+  SmallVector<Value> reads(op->getOperands());
+  SetVector<Value> captured;
+  getUsedValuesDefinedAbove(op->getRegions(), captured);
+  reads.append(captured.begin(), captured.end());
+  return reads;
+}
+
+/// True if kernels may have arguments of all types that the operation reads and
+/// writes, and it computes tensors.
 bool hasTensorSemantics(Operation *op) {
   auto isTensor = [](Type type) {
     auto tensor = dyn_cast<RankedTensorType>(type);
-    return tensor && tensor.getElementType().isIntOrIndexOrFloat();
+    return tensor && !tensor.getEncoding() &&
+           tensor.getElementType().isIntOrIndexOrFloat();
   };
-  return llvm::any_of(op->getResultTypes(), isTensor) &&
+  return op->getNumResults() != 0 &&
          llvm::all_of(op->getResultTypes(), isTensor) &&
-         llvm::none_of(op->getOperandTypes(), [](Type type) {
-           return isa<BaseMemRefType, UnrankedTensorType>(type);
+         llvm::all_of(getReads(op), [&](Value value) {
+           return isTensor(value.getType()) ||
+                  value.getType().isIntOrIndexOrFloat();
          });
 }
 
@@ -97,8 +110,7 @@ OpClass classify(Operation *op) {
   if (isa<tensor::ConcatOp, tensor::PadOp, tensor::InsertSliceOp>(op))
     return OpClass::Movement;
   if (auto softmax = dyn_cast<linalg::SoftmaxOp>(op))
-    return int64_t(softmax.getDimension()) ==
-                   softmax.getInputOperandRank() - 1
+    return int64_t(softmax.getDimension()) == softmax.getInputOperandRank() - 1
                ? OpClass::Row
                : OpClass::Reduction;
   auto linalgOp = dyn_cast<linalg::LinalgOp>(op);
@@ -179,17 +191,9 @@ private:
   Block &block;
   RootAnalysis &roots;
   unsigned maxOps;
+  llvm::DenseMap<Operation *, OpClass> classes;
   llvm::DenseMap<Operation *, unsigned> order, epoch, groupOf;
 };
-
-/// Everything an operation reads, captured values included.
-SmallVector<Value> getReads(Operation *op) {
-  SmallVector<Value> reads(op->getOperands());
-  SetVector<Value> captured;
-  getUsedValuesDefinedAbove(op->getRegions(), captured);
-  reads.append(captured.begin(), captured.end());
-  return reads;
-}
 
 bool BlockOutliner::staysConvex(unsigned groupIndex, Operation *op) const {
   // Looks for a path from the group to op that leaves the group. Whole groups
@@ -361,12 +365,10 @@ bool BlockOutliner::isClonedInto(Operation *op, const Group &group) const {
   if (isa<tensor::EmptyOp>(op) || op->hasTrait<OpTrait::ConstantLike>())
     return true;
   if (groupOf.count(op))
-    return isa<linalg::FillOp>(op) ||
-           (isa<tensor::ExtractSliceOp>(op) &&
-            group.kind != OpClass::Contraction);
-  OpClass kind = classify(op);
-  return kind == OpClass::Cheap && (isa<linalg::FillOp>(op) ||
-                                    group.kind != OpClass::Contraction);
+    return isa<linalg::FillOp>(op) || (isa<tensor::ExtractSliceOp>(op) &&
+                                       group.kind != OpClass::Contraction);
+  return classes.lookup(op) == OpClass::Cheap &&
+         (isa<linalg::FillOp>(op) || group.kind != OpClass::Contraction);
 }
 
 /// True if a cheap operation has a reader that does not clone it.
@@ -381,7 +383,7 @@ bool BlockOutliner::isNeededOutside(Operation *op) const {
       continue;
     }
     // A cheap reader that became no group is cloned with its operands.
-    if (reader == user && classify(reader) == OpClass::Cheap)
+    if (reader == user && classes.lookup(reader) == OpClass::Cheap)
       continue;
     return true;
   }
@@ -396,7 +398,7 @@ bool BlockOutliner::isReadOutside(
     if (reader && members.contains(reader))
       continue;
     if (reader && reader == user && !groupOf.count(reader) &&
-        classify(reader) == OpClass::Cheap &&
+        classes.lookup(reader) == OpClass::Cheap &&
         !isReadOutside(reader->getResult(0), members))
       continue;
     return true;
@@ -497,11 +499,12 @@ void BlockOutliner::plan() {
     // Groups do not reach across side effects: order among them is kept.
     if (!isMemoryEffectFree(&op) && !op.hasTrait<OpTrait::IsTerminator>())
       ++nextEpoch;
+    classes[&op] = classify(&op);
     order[&op] = nextOrder++;
     epoch[&op] = nextEpoch;
   }
   for (Operation &op : block) {
-    OpClass kind = classify(&op);
+    OpClass kind = classes.lookup(&op);
     if (kind != OpClass::None && kind != OpClass::Cheap &&
         isMemoryEffectFree(&op))
       addOp(&op, kind);
@@ -509,9 +512,9 @@ void BlockOutliner::plan() {
   // Cheap operations that somebody else reads are kernels of their own. The
   // last ones first, for a chain of them.
   for (Operation &op : llvm::reverse(block))
-    if (classify(&op) == OpClass::Cheap && isNeededOutside(&op))
-      addOp(&op, isa<linalg::FillOp>(op) ? OpClass::Elementwise
-                                         : OpClass::Movement);
+    if (classes.lookup(&op) == OpClass::Cheap && isNeededOutside(&op))
+      addOp(&op,
+            isa<linalg::FillOp>(op) ? OpClass::Elementwise : OpClass::Movement);
   llvm::stable_sort(groups, [&](const Group &a, const Group &b) {
     return order.lookup(a.ops.back()) < order.lookup(b.ops.back());
   });
@@ -550,6 +553,7 @@ private:
   SymbolTable symbols;
   unsigned maxOps;
   llvm::StringMap<KernelOp> known;
+  llvm::StringMap<unsigned> nextSuffix;
   llvm::DenseMap<ExprAttr, Value> entryValues;
   Operation *lastEntryOp = nullptr;
 };
@@ -668,7 +672,8 @@ void ModuleOutliner::buildBody(KernelOp kernel, const Group &group,
     for (auto [i, shape] : llvm::enumerate(plan.argShapes))
       for (auto [dim, extent] : llvm::enumerate(shape))
         if (!value && extent == expr)
-          value = tensor::DimOp::create(builder, loc, body->getArgument(i), dim);
+          value =
+              tensor::DimOp::create(builder, loc, body->getArgument(i), dim);
     return value;
   };
   for (auto &[value, expr] : plan.indices)
@@ -703,8 +708,7 @@ void ModuleOutliner::buildBody(KernelOp kernel, const Group &group,
 }
 
 KernelOp ModuleOutliner::getOrCreateKernel(FunctionOpInterface function,
-                                           const Group &group,
-                                           const Plan &plan,
+                                           const Group &group, const Plan &plan,
                                            RootAnalysis &roots) {
   OpBuilder builder(function);
   SmallVector<Type> inputs, results;
@@ -720,10 +724,9 @@ KernelOp ModuleOutliner::getOrCreateKernel(FunctionOpInterface function,
   SmallVector<std::string> dimNames;
   for (unsigned i = 0; i < plan.symbols.size(); ++i)
     dimNames.push_back(("d" + Twine(i)).str());
-  KernelOp kernel =
-      createKernel(builder, group.ops.front()->getLoc(),
-                   builder.getFunctionType(inputs, results), dimNames,
-                   plan.argShapes);
+  KernelOp kernel = createKernel(builder, group.ops.front()->getLoc(),
+                                 builder.getFunctionType(inputs, results),
+                                 dimNames, plan.argShapes);
   buildBody(kernel, group, plan);
 
   std::string text;
@@ -736,8 +739,8 @@ KernelOp ModuleOutliner::getOrCreateKernel(FunctionOpInterface function,
   }
   entry = kernel;
 
-  std::string stem = getKernelStem(group).str();
-  unsigned suffix = 0;
+  StringRef stem = getKernelStem(group);
+  unsigned &suffix = nextSuffix[stem];
   std::string name;
   do
     name = (stem + "_" + Twine(suffix++)).str();
@@ -766,13 +769,10 @@ Value ModuleOutliner::getExtentValue(OpBuilder &builder, Location loc,
     return materializeExpr(builder, loc, extent, [&](unsigned symbol) -> Value {
       const Root &root = roots.getRoots()[symbol];
       if (root.isEntry)
-        return getExtentValue(
-            builder, loc, ExprAttr::getSymbol(builder.getContext(), symbol),
-            function, roots);
-      if (root.dim < 0)
-        return root.source;
-      return tensor::DimOp::create(builder, loc, root.source, root.dim)
-          .getResult();
+        return getExtentValue(builder, loc,
+                              ExprAttr::getSymbol(builder.getContext(), symbol),
+                              function, roots);
+      return createRootRead(builder, loc, root);
     });
   if (Value value = entryValues.lookup(extent))
     return value;
@@ -780,14 +780,12 @@ Value ModuleOutliner::getExtentValue(OpBuilder &builder, Location loc,
   if (lastEntryOp)
     entryBuilder.setInsertionPointAfter(lastEntryOp);
   else
-    entryBuilder.setInsertionPointToStart(
-        &function.getFunctionBody().front());
+    entryBuilder.setInsertionPointToStart(&function.getFunctionBody().front());
   Location entryLoc = function.getLoc();
   Value value;
   if (std::optional<unsigned> symbol = extent.getSymbolIndex()) {
     const Root &root = roots.getRoots()[*symbol];
-    value = tensor::DimOp::create(entryBuilder, entryLoc, root.source,
-                                  root.dim);
+    value = createRootRead(entryBuilder, entryLoc, root);
   } else if (extent.isConstant()) {
     value = arith::ConstantIndexOp::create(entryBuilder, entryLoc,
                                            extent.getValue());
@@ -887,7 +885,8 @@ void ModuleOutliner::outlineFunction(FunctionOpInterface function) {
   function->walk<WalkOrder::PostOrder>([&](Operation *op) {
     for (Region &region : op->getRegions())
       for (Block &block : region)
-        for (Operation &inner : llvm::make_early_inc_range(llvm::reverse(block)))
+        for (Operation &inner :
+             llvm::make_early_inc_range(llvm::reverse(block)))
           if (isOpTriviallyDead(&inner))
             inner.erase();
   });

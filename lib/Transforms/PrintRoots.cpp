@@ -31,18 +31,16 @@ struct PrintRootsPass
       llvm::raw_string_ostream siteStream(sites);
       function->walk([&](PreparableOpInterface op) {
         siteStream << "  " << op.getKernelRef() << "[";
-        llvm::interleaveComma(op.getExtents(), siteStream,
-                              [&](OpFoldResult extent) {
-                                siteStream << roots.getIndex(extent);
-                              });
+        llvm::interleaveComma(
+            op.getExtents(), siteStream,
+            [&](OpFoldResult extent) { siteStream << roots.getIndex(extent); });
         siteStream << "]\n";
       });
       os << "entry @" << function.getName() << "\n";
       for (auto [i, root] : llvm::enumerate(roots.getRoots())) {
         os << "  s" << i << " = " << root.name;
         if (root.isEntry)
-          os << ": argument "
-             << cast<BlockArgument>(root.source).getArgNumber()
+          os << ": argument " << cast<BlockArgument>(root.source).getArgNumber()
              << ", dimension " << root.dim << "\n";
         else
           os << ": data-dependent\n";

@@ -119,3 +119,60 @@ func.func @data(%x: tensor<?xf32>, %count: tensor<index>) -> (tensor<?xf32>, ten
 func.func private @helper(%x: tensor<?xf32>) {
   return
 }
+
+// -----
+
+// Branches that agree, loops that keep their shape, and those that do not.
+
+// CHECK-LABEL: entry @control
+// CHECK-NEXT:    s0 = n: argument 0, dimension 0
+// CHECK-NEXT:    s1 = m: argument 1, dimension 0
+// CHECK-NEXT:    s2 = data0: data-dependent
+// CHECK-NEXT:    s3 = data1: data-dependent
+// CHECK-NEXT:    @k[s0]
+// CHECK-NEXT:    @k[s2]
+// CHECK-NEXT:    @k[s0]
+// CHECK-NEXT:    @k[s3]
+pgkp.kernel private @k(%x: tensor<?xf32>, %out: tensor<?xf32>) -> tensor<?xf32>
+    dims(n) args([n], [n]) {
+  pgkp.return %x : tensor<?xf32>
+}
+func.func @control(%x: tensor<?xf32> {pgkp.dims = ["n"]}, %y: tensor<?xf32> {pgkp.dims = ["m"]}, %cond: tensor<i1>)
+    -> (tensor<?xf32>, tensor<?xf32>, tensor<?xf32>, tensor<?xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %c = tensor.extract %cond[] : tensor<i1>
+  %n = tensor.dim %x, %c0 : tensor<?xf32>
+  %same = scf.if %c -> tensor<?xf32> {
+    %e = tensor.empty(%n) : tensor<?xf32>
+    scf.yield %e : tensor<?xf32>
+  } else {
+    scf.yield %x : tensor<?xf32>
+  }
+  %other = scf.if %c -> tensor<?xf32> {
+    scf.yield %x : tensor<?xf32>
+  } else {
+    scf.yield %y : tensor<?xf32>
+  }
+  %kept = scf.for %i = %c0 to %c4 step %c1 iter_args(%a = %x) -> tensor<?xf32> {
+    %d = tensor.dim %a, %c0 : tensor<?xf32>
+    %e = tensor.empty(%d) : tensor<?xf32>
+    scf.yield %e : tensor<?xf32>
+  }
+  %grown = scf.for %i = %c0 to %c4 step %c1 iter_args(%a = %x) -> tensor<?xf32> {
+    %d = tensor.dim %a, %c0 : tensor<?xf32>
+    %t = arith.addi %d, %c1 : index
+    %e = tensor.empty(%t) : tensor<?xf32>
+    scf.yield %e : tensor<?xf32>
+  }
+  %n0 = tensor.dim %same, %c0 : tensor<?xf32>
+  %0 = pgkp.dispatch @k[%n0] ins(%same : tensor<?xf32>) outs(%same : tensor<?xf32>) -> (tensor<?xf32>)
+  %n1 = tensor.dim %other, %c0 : tensor<?xf32>
+  %1 = pgkp.dispatch @k[%n1] ins(%other : tensor<?xf32>) outs(%other : tensor<?xf32>) -> (tensor<?xf32>)
+  %n2 = tensor.dim %kept, %c0 : tensor<?xf32>
+  %2 = pgkp.dispatch @k[%n2] ins(%kept : tensor<?xf32>) outs(%kept : tensor<?xf32>) -> (tensor<?xf32>)
+  %n3 = tensor.dim %grown, %c0 : tensor<?xf32>
+  %3 = pgkp.dispatch @k[%n3] ins(%grown : tensor<?xf32>) outs(%grown : tensor<?xf32>) -> (tensor<?xf32>)
+  return %0, %1, %2, %3 : tensor<?xf32>, tensor<?xf32>, tensor<?xf32>, tensor<?xf32>
+}

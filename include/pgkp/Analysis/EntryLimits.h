@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 /// \file
-/// What an entry's roots must satisfy so that no slice reaches out of its source.
+/// What an entry's roots must satisfy so that no slice reaches out of its
+/// source.
 #ifndef PGKP_ANALYSIS_ENTRYLIMITS_H
 #define PGKP_ANALYSIS_ENTRYLIMITS_H
 

@@ -17,7 +17,8 @@ namespace mlir::pgkp {
 inline constexpr llvm::StringLiteral kKernelModuleSymbol{"pgkp_kernel"};
 
 struct KernelContent {
-  /// A module with this one kernel: named kKernelModuleSymbol, its symbols d0, d1,
+  /// A module with this one kernel: named kKernelModuleSymbol, its symbols d0,
+  /// d1,
   /// ..., without locations, classes, configuration space, cost and family.
   std::vector<uint8_t> bytecode;
   /// BLAKE2b-256 of the bytecode.

@@ -8,9 +8,9 @@
 
 namespace mlir::pgkp {
 
-/// Floating-point operations (loop trip counts times operations in the body) and
-/// bytes of arguments read and written, over the kernel's symbols. Null for a
-/// declaration and where a loop's extent does not follow from the symbols.
+/// Floating-point operations (loop trip counts times operations in the body)
+/// and bytes of arguments read and written, over the kernel's symbols. Null for
+/// a declaration and where a loop's extent does not follow from the symbols.
 CostAttr computeCost(KernelOp kernel);
 
 } // namespace mlir::pgkp

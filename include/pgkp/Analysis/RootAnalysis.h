@@ -36,8 +36,8 @@ struct Root {
 /// one function. Roots of arguments are numbered first, in order of
 /// appearance; data-dependent ones follow in order of the first query. Extents
 /// with equal expressions are equal at run time. Assumes that dimensions with
-/// the same name in `pgkp.dims` are equal (`pgkp.observe` checks it). The roots of a
-/// kernel are its symbols, in order.
+/// the same name in `pgkp.dims` are equal (`pgkp.observe` checks it). The roots
+/// of a kernel are its symbols, in order.
 class RootAnalysis {
 public:
   /// \p function must implement FunctionOpInterface.
@@ -61,6 +61,9 @@ public:
 private:
   ExprAttr computeIndex(Value index);
   ExprAttr computeExtent(Value shaped, int64_t dim);
+  /// The extent of a value that a loop carries, if no iteration changes it.
+  ExprAttr computeCarried(Value initial, Value carried, Value yielded,
+                          int64_t dim);
   ExprAttr addDataRoot(Value source, int64_t dim);
 
   MLIRContext *context;
@@ -69,6 +72,10 @@ private:
   llvm::DenseMap<Value, ExprAttr> indices;
   llvm::DenseMap<std::pair<Value, int64_t>, ExprAttr> extents;
 };
+
+/// Reads the root at the builder: a dimension of a tensor or a memref, or the
+/// index value itself.
+Value createRootRead(OpBuilder &builder, Location loc, const Root &root);
 
 /// Emits index arithmetic for \p expr; \p symbol gives the value of a symbol.
 Value materializeExpr(OpBuilder &builder, Location loc, ExprAttr expr,
