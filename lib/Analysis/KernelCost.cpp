@@ -2,6 +2,7 @@
 #include "pgkp/Analysis/KernelCost.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "pgkp/Analysis/RootAnalysis.h"
 
 using namespace mlir;
@@ -53,13 +54,37 @@ CostAttr mlir::pgkp::computeCost(KernelOp kernel) {
   if (!known)
     return {};
 
-  for (auto [i, type] : llvm::enumerate(kernel.getArgumentTypes())) {
-    Type element = getElementTypeOrSelf(type);
-    int64_t size =
-        element.isIntOrFloat() ? (element.getIntOrFloatBitWidth() + 7) / 8 : 8;
-    SmallVector<ExprAttr> factors = kernel.getArgumentExtents(i);
-    factors.push_back(ExprAttr::getConstant(context, size));
-    bytes.push_back(ExprAttr::getProduct(context, factors));
+  for (auto [i, argument] : llvm::enumerate(kernel.getArguments())) {
+    Type element = getElementTypeOrSelf(argument.getType());
+    ExprAttr size = ExprAttr::getConstant(
+        context,
+        element.isIntOrFloat() ? (element.getIntOrFloatBitWidth() + 7) / 8 : 8);
+    auto add = [&](SmallVector<ExprAttr> shape) {
+      shape.push_back(size);
+      bytes.push_back(ExprAttr::getProduct(context, shape));
+    };
+    // Of a table that is only sliced, the slices are read.
+    SmallVector<SmallVector<ExprAttr>> slices;
+    for (Operation *user : argument.getUsers()) {
+      if (isa<tensor::DimOp>(user))
+        continue;
+      auto slice = dyn_cast<tensor::ExtractSliceOp>(user);
+      if (!slice || slice.getSource() != argument) {
+        slices.clear();
+        break;
+      }
+      slices.push_back(roots.getShape(slice.getResult()));
+      if (!llvm::all_of(slices.back(), [&](ExprAttr extent) {
+            return roots.isKnownAtEntry(extent);
+          })) {
+        slices.clear();
+        break;
+      }
+    }
+    if (slices.empty())
+      add(kernel.getArgumentExtents(i));
+    for (SmallVector<ExprAttr> &slice : slices)
+      add(slice);
   }
   auto sum = [&](ArrayRef<ExprAttr> terms) {
     return terms.empty() ? ExprAttr::getConstant(context, 0)

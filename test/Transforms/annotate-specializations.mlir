@@ -69,7 +69,6 @@ pgkp.kernel private @quads(%a: tensor<?x8xf32>, %w: tensor<8x32xf32>, %out: tens
 // CHECK-LABEL: kernel 4 given dims [n] family mine
 // CHECK:         class [n == 7] probability 0.5000 user
 // CHECK-NOT:     class
-// CHECK:       entry e
 pgkp.kernel private @static(%x: tensor<4xf32>, %out: tensor<4xf32>) -> tensor<4xf32>
     dims() args([4], [4]) {
   %r = linalg.exp ins(%x : tensor<4xf32>) outs(%out : tensor<4xf32>) -> tensor<4xf32>
@@ -80,6 +79,18 @@ pgkp.kernel private @given(%x: tensor<?xf32>, %out: tensor<?xf32>) -> tensor<?xf
       classes = [#pgkp.class<[d0 == 7] probability 5.0e-01 provenance user>], family = "mine"} {
   %r = linalg.exp ins(%x : tensor<?xf32>) outs(%out : tensor<?xf32>) -> tensor<?xf32>
   pgkp.return %r : tensor<?xf32>
+}
+
+// Of a table that is only sliced, the slices are read.
+// CHECK-LABEL: kernel 5 sliced dims [n]
+// CHECK:         bytes sum(product(n, 64), 8)
+pgkp.kernel private @sliced(%table: tensor<4096x8xf32>, %at: index, %out: tensor<?x8xf32>) -> tensor<?x8xf32>
+    dims(n) args([4096, 8], [], [n, 8]) {
+  %c0 = arith.constant 0 : index
+  %n = tensor.dim %out, %c0 : tensor<?x8xf32>
+  %s = tensor.extract_slice %table[%at, 0] [%n, 8] [1, 1] : tensor<4096x8xf32> to tensor<?x8xf32>
+  %r = linalg.exp ins(%s : tensor<?x8xf32>) outs(%out : tensor<?x8xf32>) -> tensor<?x8xf32>
+  pgkp.return %r : tensor<?x8xf32>
 }
 
 func.func @e(%x: tensor<?x8xf32> {pgkp.dims = ["seq", ""]}, %w: tensor<8x32xf32>) -> tensor<?x32xf32> {
