@@ -67,15 +67,6 @@ def jobs():
     return str(len(os.sched_getaffinity(0)))
 
 
-def cache_entry(build, name):
-    with open(os.path.join(build, "CMakeCache.txt")) as cache:
-        for line in cache:
-            found = re.match(re.escape(name) + r":\w+=(.*)", line)
-            if found:
-                return found.group(1)
-    return None
-
-
 def gtest_skip_reason(output):
     """What the test gave to GTEST_SKIP()."""
     lines = output.splitlines()
@@ -150,11 +141,13 @@ def run_unit(results, build):
 
 def run_lit(results, build):
     tests = os.path.join(build, "test")
-    if not os.path.exists(os.path.join(tests, "lit.site.cfg.py")):
-        results.add("lit", "check-pgkp", "failed", f"{tests}/lit.site.cfg.py was not configured")
+    site = os.path.join(tests, "lit.site.cfg.py")
+    if not os.path.exists(site):
+        results.add("lit", "check-pgkp", "failed", f"{site} was not configured")
         return
-    llvm = cache_entry(build, "LLVM_DIR") or "/usr/lib/llvm-22/lib/cmake/llvm"
-    lit = os.path.normpath(os.path.join(llvm, "../../../bin/lit"))
+    with open(site) as file:
+        found = re.search(r'^config\.llvm_tools_dir = .*?"(.*?)"', file.read(), re.M)
+    lit = os.path.join(found.group(1), "lit") if found else "lit"
     report = fresh_report(build, "lit.xml")
     status, output = execute([lit, "-q", "-j", jobs(), "--timeout", "300",
                               "--xunit-xml-output", report, tests], 3000)
