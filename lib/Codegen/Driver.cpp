@@ -112,8 +112,7 @@ schema::TargetT mlir::pgkp::getHostTarget() {
 std::string ErrorCollector::format(Diagnostic &diagnostic) {
   std::string text;
   llvm::raw_string_ostream stream(text);
-  if (auto where = diagnostic.getLocation()
-                       ->findInstanceOf<FileLineColLoc>())
+  if (auto where = diagnostic.getLocation()->findInstanceOf<FileLineColLoc>())
     stream << where.getFilename().getValue() << ':' << where.getLine() << ':'
            << where.getColumn() << ": ";
   stream << diagnostic;
@@ -176,7 +175,8 @@ static ConfigAttr getConfig(MLIRContext &ctx, const schema::Config *config) {
     if (item->kind() == schema::ConfigValueKind::integer)
       items.set(name, b.getI64IntegerAttr(item->integer()));
     else
-      items.set(name, b.getStringAttr(item->text() ? item->text()->c_str() : ""));
+      items.set(name,
+                b.getStringAttr(item->text() ? item->text()->c_str() : ""));
   }
   return ConfigAttr::get(&ctx, items.getDictionary(&ctx));
 }
@@ -193,8 +193,8 @@ HostCompiler::Impl::Impl() {
   registerAllToLLVMIRTranslations(registry);
   registerAllPGKPDialects(registry);
   registerNVVMCodegen(registry);
-  ctx = std::make_unique<MLIRContext>(registry,
-                                      MLIRContext::Threading::DISABLED);
+  ctx =
+      std::make_unique<MLIRContext>(registry, MLIRContext::Threading::DISABLED);
   ctx->loadAllAvailableDialects();
 }
 
@@ -337,14 +337,16 @@ HostCompiler::Impl::compile(const VariantRequest &original) {
   VariantRequest request = original;
   bool isHost = request.target.device == schema::DeviceKind::host;
   if (isHost && request.format != schema::CodeFormat::elf)
-    return makeError(Code::unsupported, "code format '{}' on the host, expected 'elf'",
+    return makeError(Code::unsupported,
+                     "code format '{}' on the host, expected 'elf'",
                      schema::EnumNameCodeFormat(request.format));
   if (!isHost && (request.target.device != schema::DeviceKind::cuda ||
                   request.format != schema::CodeFormat::ptx))
-    return makeError(Code::unsupported,
-                     "code format '{}' for a '{}' device, expected 'ptx' for 'cuda'",
-                     schema::EnumNameCodeFormat(request.format),
-                     schema::EnumNameDeviceKind(request.target.device));
+    return makeError(
+        Code::unsupported,
+        "code format '{}' for a '{}' device, expected 'ptx' for 'cuda'",
+        schema::EnumNameCodeFormat(request.format),
+        schema::EnumNameDeviceKind(request.target.device));
   if (request.contentKey.isZero()) {
     flatbuffers::FlatBufferBuilder target;
     target.Finish(schema::Target::Pack(target, &request.target));
@@ -358,10 +360,9 @@ HostCompiler::Impl::compile(const VariantRequest &original) {
               parse(request.module, request.kernel));
   auto kernels = module->getOps<KernelOp>();
   if (kernels.empty() || std::next(kernels.begin()) != kernels.end())
-    return makeError(Code::invalidArgument,
-                     "{}: the module has {} kernels, expected one",
-                     request.kernel,
-                     std::distance(kernels.begin(), kernels.end()));
+    return makeError(
+        Code::invalidArgument, "{}: the module has {} kernels, expected one",
+        request.kernel, std::distance(kernels.begin(), kernels.end()));
   PGKP_ASSIGN(SmallVector<FactAttr> facts, getFacts(*ctx, request.facts));
   {
     ErrorCollector errors(*ctx);

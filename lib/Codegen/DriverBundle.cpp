@@ -20,10 +20,11 @@ using namespace mlir::pgkp;
 using rt::Code;
 using rt::makeError;
 
-rt::Expected<schema::BundleT> HostCompiler::Impl::buildBundle(
-    const std::string &name, const std::vector<uint8_t> &source,
-    const std::vector<schema::TargetT> &targets,
-    const std::vector<uint8_t> &profile) {
+rt::Expected<schema::BundleT>
+HostCompiler::Impl::buildBundle(const std::string &name,
+                                const std::vector<uint8_t> &source,
+                                const std::vector<schema::TargetT> &targets,
+                                const std::vector<uint8_t> &profile) {
   PGKP_ASSIGN(OwningOpRef<ModuleOp> module, parse(source, name));
 
   schema::BundleT bundle;

@@ -82,8 +82,7 @@ struct HostCompiler::Impl {
   ~Impl();
 
   /// One per chip and features, kept.
-  rt::Expected<llvm::TargetMachine *>
-  getMachine(const schema::TargetT &target);
+  rt::Expected<llvm::TargetMachine *> getMachine(const schema::TargetT &target);
   rt::Expected<OwningOpRef<ModuleOp>> parse(const std::vector<uint8_t> &source,
                                             const std::string &name);
   rt::Expected<std::vector<uint8_t>>

@@ -63,17 +63,25 @@ mlir::pgkp::linkShared(llvm::ArrayRef<char> object, llvm::StringRef name) {
   if (dup2(output.get(), STDOUT_FILENO) < 0)
     return makeErrnoError(errno, "cannot redirect the linker's output");
   std::string source = "/proc/self/fd/" + std::to_string(input.get());
-  const char *arguments[] = {
-      "ld.lld",    "-shared",          "-z",
-      "defs",      "-z",               "now",
-      "-z",        "relro",            "--hash-style=gnu",
-      "--threads=1", "--build-id=none", "--no-undefined",
-      "-o",        "-",                source.c_str()};
+  const char *arguments[] = {"ld.lld",
+                             "-shared",
+                             "-z",
+                             "defs",
+                             "-z",
+                             "now",
+                             "-z",
+                             "relro",
+                             "--hash-style=gnu",
+                             "--threads=1",
+                             "--build-id=none",
+                             "--no-undefined",
+                             "-o",
+                             "-",
+                             source.c_str()};
   std::string messages, errors;
   llvm::raw_string_ostream messageStream(messages), errorStream(errors);
-  lld::Result result =
-      lld::lldMain(arguments, messageStream, errorStream,
-                   {{lld::Gnu, &lld::elf::link}});
+  lld::Result result = lld::lldMain(arguments, messageStream, errorStream,
+                                    {{lld::Gnu, &lld::elf::link}});
   llvm::outs().flush();
   if (saved)
     dup2(saved.get(), STDOUT_FILENO);
@@ -91,8 +99,8 @@ mlir::pgkp::linkShared(llvm::ArrayRef<char> object, llvm::StringRef name) {
     return makeErrnoError(errno, "the linker wrote no image");
   std::vector<uint8_t> image(status.st_size);
   for (size_t done = 0; done < image.size();) {
-    ssize_t count = pread(output.get(), image.data() + done,
-                          image.size() - done, done);
+    ssize_t count =
+        pread(output.get(), image.data() + done, image.size() - done, done);
     if (count < 0 && errno == EINTR)
       continue;
     if (count <= 0)

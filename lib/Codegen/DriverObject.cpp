@@ -34,9 +34,9 @@ createHostMachine(StringRef cpu, StringRef features) {
                      cpu.str(), triple.str());
   TargetOptions options;
   options.AllowFPOpFusion = FPOpFusion::Fast;
-  std::unique_ptr<TargetMachine> machine(target->createTargetMachine(
-      triple, cpu, features, options, Reloc::PIC_, std::nullopt,
-      CodeGenOptLevel::Default));
+  std::unique_ptr<TargetMachine> machine(
+      target->createTargetMachine(triple, cpu, features, options, Reloc::PIC_,
+                                  std::nullopt, CodeGenOptLevel::Default));
   if (!machine)
     return makeError(Code::unsupported, "no code generator for '{}'",
                      triple.str());
@@ -73,8 +73,8 @@ emitObject(Module &module, TargetMachine &machine,
     ModulePassManager passes;
     if (pipeline == ::pgkp::schema::Pipeline::full)
       passes = builder.buildPerModuleDefaultPipeline(OptimizationLevel::O3);
-    else if (Error error = builder.parsePassPipeline(
-                 passes, "function(sroa,early-cse)"))
+    else if (Error error =
+                 builder.parsePassPipeline(passes, "function(sroa,early-cse)"))
       return makeError(Code::internal, "{}", toString(std::move(error)));
     passes.run(module, modules);
   }

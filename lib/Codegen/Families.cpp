@@ -108,7 +108,7 @@ struct Problem {
 } // namespace
 
 static Bounds getRange(KernelOp kernel, Value value, unsigned dim,
-                      ArrayRef<FactAttr> facts) {
+                       ArrayRef<FactAttr> facts) {
   auto type = cast<ShapedType>(value.getType());
   if (!type.isDynamicDim(dim))
     return {type.getDimSize(dim), type.getDimSize(dim)};

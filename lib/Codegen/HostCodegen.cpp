@@ -10,6 +10,7 @@
 #include "pgkp/Codegen/Passes.h"
 #include "pgkp/Codegen/Specialize.h"
 
+#include "mlir/AsmParser/AsmParser.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
@@ -22,7 +23,6 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
-#include "mlir/AsmParser/AsmParser.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
@@ -99,8 +99,8 @@ static linalg::FillOp findFill(linalg::LinalgOp op) {
       if (isa<ViewLikeOpInterface>(nested) || isa<memref::DimOp>(nested))
         return;
       for (Value operand : nested->getOperands())
-        touches |= isa<MemRefType>(operand.getType()) &&
-                   getBase(operand) == base;
+        touches |=
+            isa<MemRefType>(operand.getType()) && getBase(operand) == base;
     });
     if (touches)
       return {};
@@ -119,7 +119,8 @@ static void lowerToLoops(func::FuncOp function, const NestOptions &options) {
     b.eraseOp(copy);
   }
   SmallVector<memref::DeallocOp> deallocs;
-  function.walk([&](memref::DeallocOp dealloc) { deallocs.push_back(dealloc); });
+  function.walk(
+      [&](memref::DeallocOp dealloc) { deallocs.push_back(dealloc); });
   for (memref::DeallocOp dealloc : deallocs)
     b.eraseOp(dealloc);
 
@@ -195,8 +196,8 @@ static LogicalResult moveToWorkspace(func::FuncOp function) {
       bytes = bytes * factor;
     }
     AffineMap map = AffineMap::get(0, symbols.size(), offset);
-    Value position = affine::AffineApplyOp::create(b, alloc.getLoc(), map,
-                                                   symbols);
+    Value position =
+        affine::AffineApplyOp::create(b, alloc.getLoc(), map, symbols);
     {
       OpBuilder::InsertionGuard guard(b);
       b.setInsertionPoint(alloc);
@@ -206,10 +207,10 @@ static LogicalResult moveToWorkspace(func::FuncOp function) {
     }
     offset = offset + bytes.ceilDiv(kAlignment) * kAlignment;
   }
-  function->setAttr(kWorkspaceAttr,
-                    AffineMapAttr::get(AffineMap::get(
-                        0, symbols.size(), simplifyAffineExpr(
-                                               offset, 0, symbols.size()))));
+  function->setAttr(
+      kWorkspaceAttr,
+      AffineMapAttr::get(AffineMap::get(
+          0, symbols.size(), simplifyAffineExpr(offset, 0, symbols.size()))));
   return success();
 }
 
@@ -236,7 +237,8 @@ static LogicalResult runPasses(func::FuncOp function,
   return pm.run(function);
 }
 
-static LogicalResult generate(func::FuncOp function, const NestOptions &options) {
+static LogicalResult generate(func::FuncOp function,
+                              const NestOptions &options) {
   if (failed(simplifyTensors(function)))
     return failure();
   if (options.vectorize)
@@ -269,8 +271,8 @@ static LogicalResult generate(func::FuncOp function, const NestOptions &options)
   });
 }
 
-FailureOr<func::FuncOp>
-mlir::pgkp::generateHostKernel(KernelOp kernel, ConfigAttr config) {
+FailureOr<func::FuncOp> mlir::pgkp::generateHostKernel(KernelOp kernel,
+                                                       ConfigAttr config) {
   if (kernel.isExternal())
     return kernel.emitOpError("has no body to generate code from");
   if (!config || config.getString("script") == "auto") {
@@ -291,7 +293,8 @@ mlir::pgkp::generateHostKernel(KernelOp kernel, ConfigAttr config) {
 }
 
 namespace {
-struct CodegenHostPass : public mlir::pgkp::impl::CodegenHostPassBase<CodegenHostPass> {
+struct CodegenHostPass
+    : public mlir::pgkp::impl::CodegenHostPassBase<CodegenHostPass> {
   using Base::Base;
 
   void runOnOperation() override {
@@ -308,15 +311,16 @@ struct CodegenHostPass : public mlir::pgkp::impl::CodegenHostPassBase<CodegenHos
             << config << "'; expected a dictionary";
         return signalPassFailure();
       }
-      chosen = ConfigAttr::getChecked([&] { return getOperation().emitError(); },
-                                      &getContext(), values);
+      chosen = ConfigAttr::getChecked(
+          [&] { return getOperation().emitError(); }, &getContext(), values);
       if (!chosen)
         return signalPassFailure();
     }
     SmallVector<KernelOp> kernels(getOperation().getOps<KernelOp>());
     for (KernelOp kernel : kernels) {
       ConfigAttr own = chosen;
-      if (auto space = kernel.getConfigSpaceAttr(); !own && space && !space.empty())
+      if (auto space = kernel.getConfigSpaceAttr();
+          !own && space && !space.empty())
         own = cast<ConfigAttr>(space[0]);
       if (failed(generateHostKernel(kernel, own)))
         return signalPassFailure();

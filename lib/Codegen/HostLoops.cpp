@@ -28,14 +28,22 @@ struct Lanes {
 arith::CmpIPredicate swapPredicate(arith::CmpIPredicate predicate) {
   using P = arith::CmpIPredicate;
   switch (predicate) {
-  case P::slt: return P::sgt;
-  case P::sle: return P::sge;
-  case P::sgt: return P::slt;
-  case P::sge: return P::sle;
-  case P::ult: return P::ugt;
-  case P::ule: return P::uge;
-  case P::ugt: return P::ult;
-  case P::uge: return P::ule;
+  case P::slt:
+    return P::sgt;
+  case P::sle:
+    return P::sge;
+  case P::sgt:
+    return P::slt;
+  case P::sge:
+    return P::sle;
+  case P::ult:
+    return P::ugt;
+  case P::ule:
+    return P::uge;
+  case P::ugt:
+    return P::ult;
+  case P::uge:
+    return P::ule;
   case P::eq:
   case P::ne:
     return predicate;
@@ -46,11 +54,16 @@ arith::CmpIPredicate swapPredicate(arith::CmpIPredicate predicate) {
 arith::CmpIPredicate toSigned(arith::CmpIPredicate predicate) {
   using P = arith::CmpIPredicate;
   switch (predicate) {
-  case P::ult: return P::slt;
-  case P::ule: return P::sle;
-  case P::ugt: return P::sgt;
-  case P::uge: return P::sge;
-  default: return predicate;
+  case P::ult:
+    return P::slt;
+  case P::ule:
+    return P::sle;
+  case P::ugt:
+    return P::sgt;
+  case P::uge:
+    return P::sge;
+  default:
+    return predicate;
   }
 }
 
@@ -98,8 +111,8 @@ private:
       return Values();
     });
   }
-  /// The end of the part of `dim` that whole steps of `width` cover. \returns it
-  /// and whether something may be left after it.
+  /// The end of the part of `dim` that whole steps of `width` cover. \returns
+  /// it and whether something may be left after it.
   std::pair<Value, bool> split(unsigned dim, int64_t width);
 
   void forOuter(Values &ivs, ArrayRef<unsigned> dims,
@@ -108,7 +121,8 @@ private:
                  function_ref<void(Values &, int64_t)> body);
   void forVectors(Values &ivs, function_ref<void(Values &, Lanes)> body);
   /// Loops over `dims` around `body`, carrying accumulators.
-  Values forReductions(Values &ivs, ArrayRef<unsigned> dims, Values accumulators,
+  Values forReductions(Values &ivs, ArrayRef<unsigned> dims,
+                       Values accumulators,
                        function_ref<Values(Values &, ValueRange)> body);
 
   Values indices(unsigned operand, ArrayRef<Value> ivs);
@@ -139,8 +153,8 @@ private:
   SmallVector<AffineExpr> sizeExprs;
   Value panel;
   Operation *combiner = nullptr; ///< in reduction mode
-  /// With a blocked reduction: where the current pass starts, and its length (0:
-  /// up to the end).
+  /// With a blocked reduction: where the current pass starts, and its length
+  /// (0: up to the end).
   Value depthBegin;
   int64_t depthSteps = 0;
 };
@@ -161,7 +175,8 @@ void NestEmitter::findSizes() {
       unsigned dim = dimExpr.getPosition();
       AffineExpr expr = extents.sizeOf(memref, position);
       bool isConstant = expr && isa<AffineConstantExpr>(expr);
-      bool better = !sizes[dim] || (isConstant && !getConstantIntValue(sizes[dim])) ||
+      bool better = !sizes[dim] ||
+                    (isConstant && !getConstantIntValue(sizes[dim])) ||
                     (expr && !sizeExprs[dim]);
       if (!better)
         continue;
@@ -278,9 +293,10 @@ void NestEmitter::forVectors(Values &ivs,
   });
 }
 
-Values NestEmitter::forReductions(
-    Values &ivs, ArrayRef<unsigned> dims, Values accumulators,
-    function_ref<Values(Values &, ValueRange)> body) {
+Values
+NestEmitter::forReductions(Values &ivs, ArrayRef<unsigned> dims,
+                           Values accumulators,
+                           function_ref<Values(Values &, ValueRange)> body) {
   if (dims.empty())
     return body(ivs, accumulators);
   unsigned dim = dims.front();
@@ -399,7 +415,8 @@ Value NestEmitter::compareWithLane(Operation &nested, IRMapping &mapping,
   Value bound = mapping.lookupOrDefault(other);
   if (isa<VectorType>(bound.getType()))
     return {};
-  // lane + iv < bound is lane < bound - iv; outside [-1, lanes] all lanes agree.
+  // lane + iv < bound is lane < bound - iv; outside [-1, lanes] all lanes
+  // agree.
   Value distance = arith::SubIOp::create(b, loc, bound, ivs[plan.vectorDim]);
   distance = arith::MaxSIOp::create(b, loc, distance, index(-1));
   distance = arith::MinSIOp::create(b, loc, distance, index(lanes.count));
@@ -416,8 +433,8 @@ Value NestEmitter::compareWithLane(Operation &nested, IRMapping &mapping,
   auto type = VectorType::get(lanes.count, i32);
   Value narrow = arith::IndexCastOp::create(b, loc, i32, distance);
   auto steps = llvm::to_vector(llvm::seq<int32_t>(0, lanes.count));
-  Value lane = arith::ConstantOp::create(b, loc,
-                                         DenseIntElementsAttr::get(type, steps));
+  Value lane =
+      arith::ConstantOp::create(b, loc, DenseIntElementsAttr::get(type, steps));
   return arith::CmpIOp::create(b, loc, predicate, lane,
                                toLanes(narrow, lanes.count));
 }
@@ -463,14 +480,16 @@ Values NestEmitter::evaluate(ArrayRef<Value> arguments, ArrayRef<Value> ivs,
       Value accumulator = op.getRegionOutputArgs().front();
       Value other = nested.getOperand(0) == accumulator ? nested.getOperand(1)
                                                         : nested.getOperand(0);
-      mapping.map(nested.getResult(0),
-                  combine(mapping.lookup(accumulator),
-                          toLanes(mapping.lookupOrDefault(other), lanes.count)));
+      mapping.map(
+          nested.getResult(0),
+          combine(mapping.lookup(accumulator),
+                  toLanes(mapping.lookupOrDefault(other), lanes.count)));
       continue;
     }
     Values operands;
     for (Value operand : nested.getOperands())
-      operands.push_back(toLanes(mapping.lookupOrDefault(operand), lanes.count));
+      operands.push_back(
+          toLanes(mapping.lookupOrDefault(operand), lanes.count));
     SmallVector<Type> types;
     for (Type type : nested.getResultTypes())
       types.push_back(VectorType::get(lanes.count, type));
@@ -495,8 +514,9 @@ Value NestEmitter::combine(Value accumulator, Value value) {
   // vmaxps(x, acc) keeps acc where x is not a number, as the payload demands;
   // llvm.maxnum would add a compare and a blend per step.
   if (isVector && isa<arith::MaxNumFOp, arith::MinNumFOp>(combiner)) {
-    auto predicate = isa<arith::MaxNumFOp>(combiner) ? arith::CmpFPredicate::OGT
-                                                     : arith::CmpFPredicate::OLT;
+    auto predicate = isa<arith::MaxNumFOp>(combiner)
+                         ? arith::CmpFPredicate::OGT
+                         : arith::CmpFPredicate::OLT;
     Value better = arith::CmpFOp::create(b, loc, predicate, value, accumulator);
     return arith::SelectOp::create(b, loc, better, value, accumulator);
   }
@@ -547,9 +567,8 @@ void NestEmitter::packPanel(Values &ivs, Lanes lanes) {
       if (lanes.mask) {
         Value zero =
             arith::ConstantOp::create(b, loc, b.getZeroAttr(vectorType));
-        values = vector::MaskedLoadOp::create(b, loc, vectorType, source,
-                                              indices(operand, at), lanes.mask,
-                                              zero);
+        values = vector::MaskedLoadOp::create(
+            b, loc, vectorType, source, indices(operand, at), lanes.mask, zero);
       } else {
         values = vector::LoadOp::create(b, loc, vectorType, source,
                                         indices(operand, at));
@@ -726,7 +745,8 @@ void NestEmitter::emitReductionBlock(Values &ivs, int64_t rows, int64_t cols) {
       Value old = carried[cell];
       arguments.push_back(old);
       Values ivsAt = at(base, cell / cols, cell % cols);
-      Value next = toLanes(evaluate(arguments, ivsAt, lanes).front(), lanes.count);
+      Value next =
+          toLanes(evaluate(arguments, ivsAt, lanes).front(), lanes.count);
       if (lanes.mask)
         next = arith::SelectOp::create(b, loc, lanes.mask, next, old);
       results.push_back(next);
@@ -743,8 +763,8 @@ void NestEmitter::emitReductionBlock(Values &ivs, int64_t rows, int64_t cols) {
   Values start(cells, toLanes(neutral, width));
   if (scalarTail)
     start.append(cells, neutral);
-  Values sums = forReductions(
-      ivs, outer, start, [&](Values &base, ValueRange carried) {
+  Values sums =
+      forReductions(ivs, outer, start, [&](Values &base, ValueRange carried) {
         Values vectors = loop(index(0), end, width, carried.take_front(cells),
                               [&](Value iv, ValueRange inner) {
                                 base[dim] = iv;
@@ -753,24 +773,22 @@ void NestEmitter::emitReductionBlock(Values &ivs, int64_t rows, int64_t cols) {
         if (!rest)
           return vectors;
         if (scalarTail) {
-          Values scalars =
-              loop(end, sizes[dim], 1, carried.drop_front(cells),
-                   [&](Value iv, ValueRange inner) {
-                     base[dim] = iv;
-                     return step(base, inner, Lanes{});
-                   });
+          Values scalars = loop(end, sizes[dim], 1, carried.drop_front(cells),
+                                [&](Value iv, ValueRange inner) {
+                                  base[dim] = iv;
+                                  return step(base, inner, Lanes{});
+                                });
           llvm::append_range(vectors, scalars);
           return vectors;
         }
-        return loop(end, sizes[dim], width, vectors,
-                    [&](Value iv, ValueRange inner) {
-                      base[dim] = iv;
-                      Value live =
-                          arith::SubIOp::create(b, loc, sizes[dim], iv);
-                      Value mask = vector::CreateMaskOp::create(
-                          b, loc, VectorType::get(width, b.getI1Type()), live);
-                      return step(base, inner, Lanes{width, mask});
-                    });
+        return loop(
+            end, sizes[dim], width, vectors, [&](Value iv, ValueRange inner) {
+              base[dim] = iv;
+              Value live = arith::SubIOp::create(b, loc, sizes[dim], iv);
+              Value mask = vector::CreateMaskOp::create(
+                  b, loc, VectorType::get(width, b.getI1Type()), live);
+              return step(base, inner, Lanes{width, mask});
+            });
       });
   vector::CombiningKind kind = *linalg::getCombinerOpKind(combiner);
   for (int64_t cell = 0; cell < cells; ++cell) {

@@ -4,8 +4,8 @@
 /// One emitter covers matrix products, row reductions, elementwise operations
 /// and copies: a nest with one vector dimension, optionally a register block of
 /// rows (and columns), packed panels and a blocked reduction. It needs only
-/// that the payload maps over vectors, so it cannot fail half way; what does not
-/// fit becomes scalar loops.
+/// that the payload maps over vectors, so it cannot fail half way; what does
+/// not fit becomes scalar loops.
 #ifndef PGKP_LIB_CODEGEN_HOSTLOOPS_H
 #define PGKP_LIB_CODEGEN_HOSTLOOPS_H
 
@@ -28,8 +28,8 @@ struct NestPlan {
   /// two. What is left is masked at the last width, or scalar.
   SmallVector<int64_t, 3> widths;
   bool masked = true;
-  /// Register block: `rows` iterations of `rowDim` (and in reduction mode `cols`
-  /// of `colDim`) share their loads.
+  /// Register block: `rows` iterations of `rowDim` (and in reduction mode
+  /// `cols` of `colDim`) share their loads.
   std::optional<unsigned> rowDim, colDim;
   int64_t rows = 1, cols = 1;
   /// Walk all rows under one panel of the vector dimension, not the reverse.
@@ -44,8 +44,8 @@ struct NestPlan {
 
 /// Register lanes of the target and what tuning chose.
 struct NestOptions {
-  std::string script;  ///< empty: by the rules
-  int64_t rows = 0;    ///< 0: by the rules, as all below
+  std::string script; ///< empty: by the rules
+  int64_t rows = 0;   ///< 0: by the rules, as all below
   int64_t lanes = 0;
   int64_t cols = 0;
   int64_t depthBlock = 0;
@@ -54,7 +54,8 @@ struct NestOptions {
   bool vectorize = true;
 };
 
-/// The rules: which nest suits this operation. Never fails; the answer is legal.
+/// The rules: which nest suits this operation. Never fails; the answer is
+/// legal.
 NestPlan planNest(linalg::LinalgOp op, Extents &extents,
                   const NestOptions &options);
 

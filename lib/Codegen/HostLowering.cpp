@@ -43,7 +43,8 @@ void mlir::pgkp::buildHostLowering(OpPassManager &pm, bool entry) {
 }
 
 namespace {
-struct HostEntryPass : public mlir::pgkp::impl::HostEntryPassBase<HostEntryPass> {
+struct HostEntryPass
+    : public mlir::pgkp::impl::HostEntryPassBase<HostEntryPass> {
   using Base::Base;
   void runOnOperation() override;
 };
@@ -98,15 +99,15 @@ void HostEntryPass::runOnOperation() {
     for (int64_t word = 0; word < 3 + 2 * rank; ++word) {
       if (word < 2)
         // Arguments do not overlap; the caller's contract (program.h).
-        body.setArgAttr(operands.size(), LLVM::LLVMDialect::getNoAliasAttrName(),
+        body.setArgAttr(operands.size(),
+                        LLVM::LLVMDialect::getNoAliasAttrName(),
                         b.getUnitAttr());
       Type type = types[operands.size()];
       operands.push_back(load(type, header, word, b.getI64Type()));
     }
   }
   // The workspace comes as a bare pointer; its size was checked by the caller.
-  Value scratch =
-      load(pointer, block->getArgument(0), ranks.size(), pointer);
+  Value scratch = load(pointer, block->getArgument(0), ranks.size(), pointer);
   auto constant = [&](int64_t value) {
     return LLVM::ConstantOp::create(b, loc, b.getI64IntegerAttr(value));
   };
@@ -119,8 +120,8 @@ void HostEntryPass::runOnOperation() {
   LLVM::ReturnOp::create(b, loc, ValueRange());
   body.setLinkage(LLVM::Linkage::Internal);
   body.setNoInline(true);
-  for (StringRef name : {host::kRanksAttr, host::kBoundsAttr,
-                         host::kWorkspaceAttr})
+  for (StringRef name :
+       {host::kRanksAttr, host::kBoundsAttr, host::kWorkspaceAttr})
     body->removeAttr(name);
   for (unsigned i = 0, e = body.getNumArguments(); i != e; ++i)
     body.removeArgAttr(i, StringAttr::get(ctx, host::kExtentsAttr));

@@ -14,9 +14,9 @@ LogicalResult mlir::pgkp::host::approximateMath(func::FuncOp function) {
   // First what has no polynomial of its own, in terms of what has.
   {
     RewritePatternSet patterns(ctx);
-    math::populateExpansionPatterns(
-        patterns, {"sinh", "cosh", "tan", "asinh", "acosh", "atanh", "exp2",
-                   "powf", "fpowi", "rsqrt", "clampf"});
+    math::populateExpansionPatterns(patterns, {"sinh", "cosh", "tan", "asinh",
+                                               "acosh", "atanh", "exp2", "powf",
+                                               "fpowi", "rsqrt", "clampf"});
     if (failed(applyPatternsGreedily(function, std::move(patterns))))
       return function.emitOpError("cannot be expanded to arithmetic");
   }

@@ -58,9 +58,8 @@ public:
     auto type = dyn_cast<MemRefType>(op->getOperand(operand).getType());
     if (!type || type.getRank() == 0)
       return false;
-    unsigned bits = type.getElementType().isIndex()
-                        ? 64
-                        : type.getElementTypeBitWidth();
+    unsigned bits =
+        type.getElementType().isIndex() ? 64 : type.getElementTypeBitWidth();
     if (bits % 8 != 0 || !llvm::isPowerOf2_32(bits))
       return false;
     SmallVector<int64_t> strides;
@@ -72,9 +71,9 @@ public:
       if (result.isFunctionOfDim(dim))
         return false;
     AffineExpr last = maps[operand].getResults().back();
-    AffineExpr rest = simplifyAffineExpr(
-        last - getAffineDimExpr(dim, op.getContext()),
-        maps[operand].getNumDims(), 0);
+    AffineExpr rest =
+        simplifyAffineExpr(last - getAffineDimExpr(dim, op.getContext()),
+                           maps[operand].getNumDims(), 0);
     return !rest.isFunctionOfDim(dim);
   }
 
@@ -135,8 +134,8 @@ public:
     unsigned bits = 8;
     for (Value operand : op->getOperands()) {
       Type element = getElementTypeOrSelf(operand);
-      bits = std::max(bits, element.isIndex() ? 64
-                                              : element.getIntOrFloatBitWidth());
+      bits = std::max(bits,
+                      element.isIndex() ? 64 : element.getIntOrFloatBitWidth());
     }
     return bits;
   }
@@ -150,8 +149,8 @@ public:
 
 /// The preferred width, narrowed to the type and to what the extent allows.
 int64_t narrowWidth(const Shape &shape, unsigned dim, int64_t preferred) {
-  int64_t width =
-      shape.widestBits() == 64 ? std::max<int64_t>(preferred / 2, 4) : preferred;
+  int64_t width = shape.widestBits() == 64 ? std::max<int64_t>(preferred / 2, 4)
+                                           : preferred;
   int64_t highest = shape.highest(dim);
   while (width > 2 && width / 2 >= highest)
     width /= 2;
@@ -290,8 +289,9 @@ NestPlan mlir::pgkp::host::planNest(linalg::LinalgOp op, Extents &extents,
 
   // A register block: rows share the input that varies along the vectors.
   unsigned depth = reductions.back();
-  auto findShared = [&](unsigned along,
-                        std::optional<unsigned> except) -> std::optional<unsigned> {
+  auto findShared =
+      [&](unsigned along,
+          std::optional<unsigned> except) -> std::optional<unsigned> {
     std::optional<unsigned> best;
     for (unsigned dim = 0; dim < op.getNumLoops(); ++dim) {
       if (shape.isReduction(dim) || dim == along || dim == except ||
@@ -334,7 +334,8 @@ NestPlan mlir::pgkp::host::planNest(linalg::LinalgOp op, Extents &extents,
     useReduction = reductionDim.has_value();
   else
     // Packing a transposed operand pays only when enough rows share it.
-    useReduction = mustPack && reductionDim && mostRows < 8 && script != "packed";
+    useReduction =
+        mustPack && reductionDim && mostRows < 8 && script != "packed";
 
   if (useReduction) {
     plan.mode = NestPlan::Mode::reduction;
@@ -346,7 +347,9 @@ NestPlan mlir::pgkp::host::planNest(linalg::LinalgOp op, Extents &extents,
       plan.colDim = findShared(*reductionDim, plan.rowDim);
       contraction = true;
     }
-    int64_t preferred = contraction ? 8 : options.rowLanes ? options.rowLanes : 32;
+    int64_t preferred = contraction        ? 8
+                        : options.rowLanes ? options.rowLanes
+                                           : 32;
     plan.widths = {chooseReductionWidth(shape, *reductionDim, preferred)};
     if (contraction) {
       plan.rows = std::clamp<int64_t>(
@@ -374,7 +377,8 @@ NestPlan mlir::pgkp::host::planNest(linalg::LinalgOp op, Extents &extents,
   // 16 registers: 6 x 16 floats leave room for one panel row and a broadcast.
   int64_t rows = options.rows;
   if (rows == 0)
-    rows = script == "gemv" || script == "skinny" ? (script == "gemv" ? 1 : 4) : 6;
+    rows =
+        script == "gemv" || script == "skinny" ? (script == "gemv" ? 1 : 4) : 6;
   plan.rows = std::clamp<int64_t>(rows, 1, std::max<int64_t>(1, mostRows));
   plan.unroll = options.unroll ? options.unroll : 1;
 

@@ -38,8 +38,8 @@ static AffineExpr toAffine(ExprAttr expr) {
   return {};
 }
 
-/// Replaces uses of a destination that only shape a result, so that bufferization
-/// sees a value nobody reads and builds the result in place.
+/// Replaces uses of a destination that only shape a result, so that
+/// bufferization sees a value nobody reads and builds the result in place.
 static void forgetDestination(RewriterBase &b, Value destination) {
   for (OpOperand &use : llvm::make_early_inc_range(destination.getUses())) {
     auto op = dyn_cast<linalg::LinalgOp>(use.getOwner());
@@ -79,8 +79,8 @@ func::FuncOp mlir::pgkp::host::createHostFunction(KernelOp kernel) {
   }
   types.push_back(MemRefType::get(ShapedType::kDynamic, b.getI8Type()));
 
-  auto function = func::FuncOp::create(
-      b, loc, kernel.getSymName(), b.getFunctionType(types, TypeRange()));
+  auto function = func::FuncOp::create(b, loc, kernel.getSymName(),
+                                       b.getFunctionType(types, TypeRange()));
   function.setPrivate();
   Block *entry = function.addEntryBlock();
   b.setInsertionPointToStart(entry);
@@ -96,13 +96,13 @@ func::FuncOp mlir::pgkp::host::createHostFunction(KernelOp kernel) {
       SmallVector<AffineExpr> sizes;
       for (ExprAttr extent : kernel.getArgumentExtents(position))
         sizes.push_back(toAffine(extent));
-      function.setArgAttr(position, kExtentsAttr,
-                          AffineMapAttr::get(
-                              AffineMap::get(0, numSymbols, sizes, ctx)));
-      value = bufferization::ToTensorOp::create(b, loc, tensor, value,
-                                                /*restrict=*/true,
-                                                /*writable=*/position >=
-                                                    numInputs);
+      function.setArgAttr(
+          position, kExtentsAttr,
+          AffineMapAttr::get(AffineMap::get(0, numSymbols, sizes, ctx)));
+      value =
+          bufferization::ToTensorOp::create(b, loc, tensor, value,
+                                            /*restrict=*/true,
+                                            /*writable=*/position >= numInputs);
     }
     if (position >= numInputs)
       destinations.push_back(entry->getArgument(position));
@@ -134,8 +134,8 @@ func::FuncOp mlir::pgkp::host::createHostFunction(KernelOp kernel) {
       symbol.high = std::min(symbol.high, fact.getHi());
     }
   for (const SymbolBounds &symbol : symbols)
-    bounds.push_back(DenseI64ArrayAttr::get(
-        ctx, {symbol.divisor, symbol.low, symbol.high}));
+    bounds.push_back(
+        DenseI64ArrayAttr::get(ctx, {symbol.divisor, symbol.low, symbol.high}));
   function->setAttr(kBoundsAttr, b.getArrayAttr(bounds));
   SmallVector<int64_t> ranks;
   for (Type type : kernel.getArgumentTypes()) {
@@ -182,9 +182,8 @@ LogicalResult mlir::pgkp::host::simplifyTensors(func::FuncOp function) {
   IRRewriter b(ctx);
 
   SmallVector<linalg::AggregatedOpInterface> aggregated;
-  function.walk([&](linalg::AggregatedOpInterface op) {
-    aggregated.push_back(op);
-  });
+  function.walk(
+      [&](linalg::AggregatedOpInterface op) { aggregated.push_back(op); });
   for (linalg::AggregatedOpInterface op : aggregated) {
     b.setInsertionPoint(op);
     FailureOr<SmallVector<Value>> values = op.decomposeOperation(b);
@@ -212,8 +211,8 @@ LogicalResult mlir::pgkp::host::simplifyTensors(func::FuncOp function) {
     (void)linalg::generalizeNamedOp(b, op);
   }
 
-  for (auto store : llvm::make_early_inc_range(
-           function.getOps<bufferization::ToTensorOp>()))
+  for (auto store :
+       llvm::make_early_inc_range(function.getOps<bufferization::ToTensorOp>()))
     if (store.getWritable())
       forgetDestination(b, store.getResult());
 
@@ -252,7 +251,8 @@ void mlir::pgkp::host::fuseRows(func::FuncOp function) {
         return;
     rowRank = std::max(rowRank, reduced);
   }
-  if (!last || rowRank == 0 || last.getNumParallelLoops() != last.getNumLoops() ||
+  if (!last || rowRank == 0 ||
+      last.getNumParallelLoops() != last.getNumLoops() ||
       last.getNumLoops() <= rowRank || last.getNumDpsInits() != 1 ||
       !last.getIndexingMapsArray().back().isIdentity())
     return;
@@ -264,8 +264,8 @@ void mlir::pgkp::host::fuseRows(func::FuncOp function) {
   scf::SCFTileAndFuseOptions options;
   options.tilingOptions.setTileSizes(tiles);
   options.setFusionControlFn(
-      [](tensor::ExtractSliceOp, OpResult producer, bool)
-          -> std::optional<scf::SCFTileAndFuseOptions::ControlFnResult> {
+      [](tensor::ExtractSliceOp, OpResult producer,
+         bool) -> std::optional<scf::SCFTileAndFuseOptions::ControlFnResult> {
         auto op = dyn_cast<linalg::LinalgOp>(producer.getOwner());
         if (op && isContraction(op))
           return std::nullopt;

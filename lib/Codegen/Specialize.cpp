@@ -119,7 +119,8 @@ LogicalResult mlir::pgkp::specializeKernel(KernelOp kernel,
 }
 
 namespace {
-struct SpecializePass : public mlir::pgkp::impl::SpecializePassBase<SpecializePass> {
+struct SpecializePass
+    : public mlir::pgkp::impl::SpecializePassBase<SpecializePass> {
   using Base::Base;
 
   void runOnOperation() override {

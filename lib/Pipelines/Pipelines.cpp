@@ -62,6 +62,11 @@ void mlir::pgkp::registerPGKPPipelines() {
       "pgkp-prepare-pipeline",
       "Outline kernels, infer roots, annotate specializations, place prepares",
       buildPreparePipeline);
+  PassPipelineRegistration<PreparePipelineOptions>(
+      "pgkp-to-host-pipeline",
+      "pgkp-prepare-pipeline, then LLVM dialect for the program and every "
+      "kernel",
+      buildToHostPipeline);
   PassPipelineRegistration<>(
       "pgkp-program-pipeline",
       "Lower what pgkp-prepare-pipeline made to an LLVM-dialect program",

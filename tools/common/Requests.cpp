@@ -22,17 +22,20 @@ std::vector<std::string> splitLine(const std::string &line) {
 }
 
 template <typename T> bool parseNumber(const std::string &text, T &out) {
-  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
+  auto [end, error] =
+      std::from_chars(text.data(), text.data() + text.size(), out);
   return error == std::errc() && end == text.data() + text.size();
 }
 
 } // namespace
 
-Expected<std::vector<Request>> readRequests(const std::string &path, const Module &module,
+Expected<std::vector<Request>> readRequests(const std::string &path,
+                                            const Module &module,
                                             const std::string &onlyEntry) {
   std::ifstream file(path);
   if (!file)
-    return makeErrnoError(errno, fmt::format("cannot open requests '{}'", path));
+    return makeErrnoError(errno,
+                          fmt::format("cannot open requests '{}'", path));
 
   std::string line;
   unsigned lineNumber = 0;
@@ -43,9 +46,10 @@ Expected<std::vector<Request>> readRequests(const std::string &path, const Modul
       header = splitLine(line);
   }
   if (header.size() < 2 || header[0] != "arrival_s" || header[1] != "entry")
-    return makeError(Code::invalidArgument,
-                     "{}:{}: expected a header that starts with 'arrival_s,entry'", path,
-                     lineNumber);
+    return makeError(
+        Code::invalidArgument,
+        "{}:{}: expected a header that starts with 'arrival_s,entry'", path,
+        lineNumber);
   std::map<std::string, size_t> columns;
   for (size_t i = 2; i < header.size(); ++i) {
     bool known = false;
@@ -53,11 +57,12 @@ Expected<std::vector<Request>> readRequests(const std::string &path, const Modul
       for (const std::string &root : entry.roots)
         known |= root == header[i];
     if (!known)
-      return makeError(Code::invalidArgument, "{}:{}: column '{}' is no root of an entry of '{}'",
+      return makeError(Code::invalidArgument,
+                       "{}:{}: column '{}' is no root of an entry of '{}'",
                        path, lineNumber, header[i], module.name());
     if (!columns.emplace(header[i], i).second)
-      return makeError(Code::invalidArgument, "{}:{}: column '{}' stands twice", path,
-                       lineNumber, header[i]);
+      return makeError(Code::invalidArgument, "{}:{}: column '{}' stands twice",
+                       path, lineNumber, header[i]);
   }
 
   std::vector<Request> requests;
@@ -68,46 +73,52 @@ Expected<std::vector<Request>> readRequests(const std::string &path, const Modul
       continue;
     const std::vector<std::string> fields = splitLine(line);
     if (fields.size() != header.size())
-      return makeError(Code::invalidArgument, "{}:{}: expected {} fields, found {}", path,
-                       lineNumber, header.size(), fields.size());
+      return makeError(Code::invalidArgument,
+                       "{}:{}: expected {} fields, found {}", path, lineNumber,
+                       header.size(), fields.size());
     Request request;
-    if (!parseNumber(fields[0], request.arrival) || !std::isfinite(request.arrival) ||
-        request.arrival < 0)
-      return makeError(Code::invalidArgument,
-                       "{}:{}: arrival_s is '{}'; expected seconds, not negative", path,
-                       lineNumber, fields[0]);
+    if (!parseNumber(fields[0], request.arrival) ||
+        !std::isfinite(request.arrival) || request.arrival < 0)
+      return makeError(
+          Code::invalidArgument,
+          "{}:{}: arrival_s is '{}'; expected seconds, not negative", path,
+          lineNumber, fields[0]);
     if (request.arrival < last)
-      return makeError(Code::invalidArgument,
-                       "{}:{}: arrival_s {} is before the request above it ({})", path,
-                       lineNumber, request.arrival, last);
+      return makeError(
+          Code::invalidArgument,
+          "{}:{}: arrival_s {} is before the request above it ({})", path,
+          lineNumber, request.arrival, last);
     last = request.arrival;
     if (!onlyEntry.empty() && fields[1] != onlyEntry)
       continue;
     const auto entry = module.findEntry(fields[1]);
     if (!entry)
-      return makeError(Code::invalidArgument, "{}:{}: '{}' has no entry '{}'", path,
-                       lineNumber, module.name(), fields[1]);
+      return makeError(Code::invalidArgument, "{}:{}: '{}' has no entry '{}'",
+                       path, lineNumber, module.name(), fields[1]);
     request.entry = *entry;
     for (const std::string &root : module.entries()[*entry].roots) {
       const auto column = columns.find(root);
       if (column == columns.end())
         return makeError(Code::invalidArgument,
-                         "{}: no column '{}', a root of entry '{}'", path, root, fields[1]);
+                         "{}: no column '{}', a root of entry '{}'", path, root,
+                         fields[1]);
       int64_t value = 0;
       if (!parseNumber(fields[column->second], value))
-        return makeError(Code::invalidArgument, "{}:{}: {} is '{}'; expected an integer",
-                         path, lineNumber, root, fields[column->second]);
+        return makeError(Code::invalidArgument,
+                         "{}:{}: {} is '{}'; expected an integer", path,
+                         lineNumber, root, fields[column->second]);
       if (value < 0 || value > kMaxExtent)
         return makeError(Code::invalidArgument,
-                         "{}:{}: {} is {}; expected an extent in [0, {}]", path, lineNumber,
-                         root, value, kMaxExtent);
+                         "{}:{}: {} is {}; expected an extent in [0, {}]", path,
+                         lineNumber, root, value, kMaxExtent);
       request.roots.push_back(value);
     }
     requests.push_back(std::move(request));
   }
   if (requests.empty())
-    return makeError(Code::invalidArgument, "{}: no requests{}", path,
-                     onlyEntry.empty() ? "" : fmt::format(" for entry '{}'", onlyEntry));
+    return makeError(
+        Code::invalidArgument, "{}: no requests{}", path,
+        onlyEntry.empty() ? "" : fmt::format(" for entry '{}'", onlyEntry));
   return requests;
 }
 

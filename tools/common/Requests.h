@@ -17,10 +17,12 @@ struct Request {
   std::vector<int64_t> roots; ///< in the order of the entry's roots
 };
 
-/// Root columns may stand in any order; every root of a requested entry needs one. Columns that no
-/// entry knows are an error, so that a misspelt root is noticed. Arrivals must not decrease.
-/// Errors name file, line and column. `onlyEntry`: requests of other entries are dropped.
-Expected<std::vector<Request>> readRequests(const std::string &path, const Module &module,
+/// Root columns may stand in any order; every root of a requested entry needs
+/// one. Columns that no entry knows are an error, so that a misspelt root is
+/// noticed. Arrivals must not decrease. Errors name file, line and column.
+/// `onlyEntry`: requests of other entries are dropped.
+Expected<std::vector<Request>> readRequests(const std::string &path,
+                                            const Module &module,
                                             const std::string &onlyEntry = {});
 
 /// Extents above this are absurd: no tensor of them fits into memory.

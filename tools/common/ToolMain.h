@@ -17,9 +17,12 @@ inline int reportError(const std::string &message, ExitCode code = exitFailed) {
   std::fprintf(stderr, "error: %s\n", message.c_str());
   return code;
 }
-inline int reportError(const Error &error) { return reportError(error.message); }
+inline int reportError(const Error &error) {
+  return reportError(error.message);
+}
 
-/// Parses; \returns -1 to go on, else the exit code: 0 after --help or --version, 2 on bad usage.
+/// Parses; \returns -1 to go on, else the exit code: 0 after --help or
+/// --version, 2 on bad usage.
 inline int parseCommandLine(CLI::App &app, int argc, char **argv) {
   app.set_version_flag("--version", std::string(PGKP_VERSION_STRING));
   try {
@@ -27,8 +30,9 @@ inline int parseCommandLine(CLI::App &app, int argc, char **argv) {
   } catch (const CLI::Success &success) {
     return app.exit(success);
   } catch (const CLI::ParseError &error) {
-    return reportError(fmt::format("{} (see {} --help)", error.what(), app.get_name()),
-                       exitUsage);
+    return reportError(
+        fmt::format("{} (see {} --help)", error.what(), app.get_name()),
+        exitUsage);
   }
   return -1;
 }

@@ -53,15 +53,17 @@ Status list(Store &store, bool json) {
   for (const RecordInfo &record : records) {
     auto stored = store.get(record.key);
     if (json) {
-      nlohmann::json row = stored ? describe(**stored)
-                                  : nlohmann::json{{"content_key", record.key.hex()},
-                                                   {"error", stored.error().message}};
+      nlohmann::json row =
+          stored ? describe(**stored)
+                 : nlohmann::json{{"content_key", record.key.hex()},
+                                  {"error", stored.error().message}};
       row["bytes"] = record.bytes;
       row["modified_s"] = record.modifiedS;
       all.push_back(row);
     } else if (stored) {
       const nlohmann::json row = describe(**stored);
-      std::printf("%s %9llu  %-28s %s\n", record.key.hex().substr(0, 16).c_str(),
+      std::printf("%s %9llu  %-28s %s\n",
+                  record.key.hex().substr(0, 16).c_str(),
                   static_cast<unsigned long long>(record.bytes),
                   row["kernel"].get<std::string>().c_str(),
                   row["class"].get<std::string>().c_str());
@@ -84,10 +86,11 @@ Expected<Digest> findKey(Store &store, const std::string &prefix) {
     if (record.key.hex().starts_with(prefix))
       found.push_back(record.key);
   if (found.empty())
-    return makeError(Code::notFound, "no record's key starts with '{}'", prefix);
+    return makeError(Code::notFound, "no record's key starts with '{}'",
+                     prefix);
   if (found.size() > 1)
-    return makeError(Code::invalidArgument, "'{}' is ambiguous: {} records", prefix,
-                     found.size());
+    return makeError(Code::invalidArgument, "'{}' is ambiguous: {} records",
+                     prefix, found.size());
   return found.front();
 }
 
@@ -108,17 +111,21 @@ Status verify(Store &store, bool json) {
       ++good;
       continue;
     }
-    bad.push_back({{"content_key", record.key.hex()}, {"error", stored.error().message}});
+    bad.push_back(
+        {{"content_key", record.key.hex()}, {"error", stored.error().message}});
     if (!json)
-      std::printf("%s: %s\n", record.key.hex().c_str(), stored.error().message.c_str());
+      std::printf("%s: %s\n", record.key.hex().c_str(),
+                  stored.error().message.c_str());
   }
   if (json)
-    std::printf("%s\n", nlohmann::json{{"verified", good}, {"bad", bad}}.dump(2).c_str());
+    std::printf(
+        "%s\n",
+        nlohmann::json{{"verified", good}, {"bad", bad}}.dump(2).c_str());
   else
     std::printf("%zu records verify, %zu do not\n", good, bad.size());
   if (!bad.empty())
-    return makeError(Code::corrupt, "{} of {} records do not verify", bad.size(),
-                     records.size());
+    return makeError(Code::corrupt, "{} of {} records do not verify",
+                     bad.size(), records.size());
   return {};
 }
 
@@ -134,8 +141,8 @@ Status statistics(Store &store, bool json) {
                             .dump(2)
                             .c_str());
   else
-    std::printf("%s: %zu records, %llu bytes\n", store.directory().c_str(), records.size(),
-                static_cast<unsigned long long>(bytes));
+    std::printf("%s: %zu records, %llu bytes\n", store.directory().c_str(),
+                records.size(), static_cast<unsigned long long>(bytes));
   return {};
 }
 
@@ -147,14 +154,18 @@ int main(int argc, char **argv) {
                "pgkp-cache");
   std::string directory, key;
   bool json = false;
-  app.add_option("--cache-dir", directory, "Store directory; default: PGKP_CACHE_DIR and so on");
+  app.add_option("--cache-dir", directory,
+                 "Store directory; default: PGKP_CACHE_DIR and so on");
   app.add_flag("--json", json, "JSON instead of text");
   app.require_subcommand(1);
   CLI::App *ls = app.add_subcommand("ls", "One line for each artifact");
-  CLI::App *showCommand = app.add_subcommand("show", "Everything that an artifact's record says");
-  showCommand->add_option("key", key, "Content key, or the first digits of it")->required();
+  CLI::App *showCommand =
+      app.add_subcommand("show", "Everything that an artifact's record says");
+  showCommand->add_option("key", key, "Content key, or the first digits of it")
+      ->required();
   CLI::App *stat = app.add_subcommand("stat", "Number and size of records");
-  CLI::App *check = app.add_subcommand("verify", "Read and verify every record");
+  CLI::App *check =
+      app.add_subcommand("verify", "Read and verify every record");
   if (int code = parseCommandLine(app, argc, argv); code >= 0)
     return code;
 

@@ -25,8 +25,9 @@ Expected<std::vector<int64_t>> evaluateShape(const std::vector<Expr> &shape,
   for (const Expr &expr : shape) {
     const auto value = expr.evaluate(roots);
     if (!value || *value < 0)
-      return makeError(Code::invalidArgument, "{}: the extents [{}] give no valid shape",
-                       what, fmt::join(roots, ", "));
+      return makeError(Code::invalidArgument,
+                       "{}: the extents [{}] give no valid shape", what,
+                       fmt::join(roots, ", "));
     extents.push_back(*value);
   }
   return extents;
@@ -53,8 +54,8 @@ struct Runner::Impl {
     return SeededRandom(state);
   }
 
-  /// Fits the entry's tensors to the request: persistent ones keep what they hold, others
-  /// are seeded anew.
+  /// Fits the entry's tensors to the request: persistent ones keep what they
+  /// hold, others are seeded anew.
   Status prepareArgs(const Request &request, uint64_t number) {
     const EntryInfo &info = module->module().entries()[request.entry];
     EntryState &state = entries[request.entry];
@@ -62,9 +63,10 @@ struct Runner::Impl {
     state.seeded.resize(info.args.size());
     for (size_t i = 0; i < info.args.size(); ++i) {
       const EntryInfo::Arg &arg = info.args[i];
-      PGKP_ASSIGN(auto shape,
-                  evaluateShape(arg.shape, request.roots,
-                                fmt::format("entry '{}', argument {}", info.name, i)));
+      PGKP_ASSIGN(
+          auto shape,
+          evaluateShape(arg.shape, request.roots,
+                        fmt::format("entry '{}', argument {}", info.name, i)));
       if (arg.persistent) {
         if (state.seeded[i] && state.args[i].shape() == shape)
           continue;
@@ -90,16 +92,19 @@ struct Runner::Impl {
     const EntryInfo &info = module->module().entries()[request.entry];
     std::vector<Tensor> results;
     for (size_t i = 0; i < info.results.size(); ++i) {
-      PGKP_ASSIGN(auto shape,
-                  evaluateShape(info.results[i].shape, request.roots,
-                                fmt::format("entry '{}', result {}", info.name, i)));
-      PGKP_ASSIGN(Tensor tensor, Tensor::create(info.results[i].element, std::move(shape)));
+      PGKP_ASSIGN(
+          auto shape,
+          evaluateShape(info.results[i].shape, request.roots,
+                        fmt::format("entry '{}', result {}", info.name, i)));
+      PGKP_ASSIGN(Tensor tensor,
+                  Tensor::create(info.results[i].element, std::move(shape)));
       results.push_back(std::move(tensor));
     }
     return results;
   }
 
-  Status call(Context &target, const Request &request, std::vector<Tensor> &results) {
+  Status call(Context &target, const Request &request,
+              std::vector<Tensor> &results) {
     EntryState &state = entries[request.entry];
     std::vector<void *> args;
     for (Tensor &tensor : state.args)
@@ -120,7 +125,8 @@ struct Runner::Impl {
   }
 
   Status checkAgainstGeneric(const Request &request, size_t number,
-                             const std::vector<Tensor> &results, RunnerResult &result) {
+                             const std::vector<Tensor> &results,
+                             RunnerResult &result) {
     PGKP_ASSIGN(std::vector<Tensor> want, makeResults(request));
     PGKP_TRY(call(*reference, request, want));
     for (size_t i = 0; i < want.size(); ++i) {
@@ -129,9 +135,9 @@ struct Runner::Impl {
         continue;
       if (result.mismatches++ == 0)
         result.firstMismatch = fmt::format(
-            "request {} ({}), result {}, element {}: got {}, generic gives {}", number,
-            fmt::join(request.roots, ", "), i, mismatch->index, mismatch->got,
-            mismatch->want);
+            "request {} ({}), result {}, element {}: got {}, generic gives {}",
+            number, fmt::join(request.roots, ", "), i, mismatch->index,
+            mismatch->got, mismatch->want);
     }
     return {};
   }
@@ -140,8 +146,8 @@ struct Runner::Impl {
 Runner::Runner(std::unique_ptr<Impl> impl) : impl(std::move(impl)) {}
 Runner::~Runner() = default;
 
-Expected<std::unique_ptr<Runner>> Runner::create(std::shared_ptr<LoadedModule> module,
-                                                 RunnerOptions options) {
+Expected<std::unique_ptr<Runner>>
+Runner::create(std::shared_ptr<LoadedModule> module, RunnerOptions options) {
   auto impl = std::make_unique<Impl>();
   impl->module = module;
   impl->options = std::move(options);
@@ -167,15 +173,17 @@ Expected<RunnerResult> Runner::run(const std::vector<Request> &requests) {
   auto arrival = [&](size_t i) {
     return options.pace <= 0
                ? TimeNs{0}
-               : begin + fromSeconds((requests[i].arrival - firstArrival) / options.pace);
+               : begin + fromSeconds((requests[i].arrival - firstArrival) /
+                                     options.pace);
   };
 
   RunnerResult result;
   size_t announced = 0;
   for (size_t i = 0; i < requests.size(); ++i) {
     const Request &request = requests[i];
-    // With a pace, requests queue up behind a slow one: the runtime hears of each when it
-    // has arrived. Back to back, the next one arrives when this one is done.
+    // With a pace, requests queue up behind a slow one: the runtime hears of
+    // each when it has arrived. Back to back, the next one arrives when this
+    // one is done.
     if (options.pace > 0) {
       sleepUntil(arrival(i));
       announced = std::max(announced, i + 1);
@@ -216,7 +224,8 @@ Status Runner::runPairs(const std::vector<Request> &requests, unsigned pairs,
       PGKP_TRY(impl->call(*impl->context, request, results));
       samples.push_back(toSeconds(engine.now() - t));
     } while (engine.now() < end);
-    std::nth_element(samples.begin(), samples.begin() + samples.size() / 2, samples.end());
+    std::nth_element(samples.begin(), samples.begin() + samples.size() / 2,
+                     samples.end());
     return samples[samples.size() / 2];
   };
 

@@ -15,10 +15,11 @@
 namespace pgkp::rt {
 
 struct RunnerOptions {
-  double pace = 1;     ///< arrivals this many times faster; 0: back to back
-  double lead = 0;     ///< s of preparation before the first arrival
-  bool check = false;  ///< compare every output with the generic variants'
-  bool announce = true; ///< tell the runtime of requests that have arrived and wait
+  double pace = 1;    ///< arrivals this many times faster; 0: back to back
+  double lead = 0;    ///< s of preparation before the first arrival
+  bool check = false; ///< compare every output with the generic variants'
+  bool announce =
+      true; ///< tell the runtime of requests that have arrived and wait
   uint64_t seed = 1;
   /// Called after each request; may be null.
   std::function<void(size_t done, size_t total)> progress;
@@ -31,16 +32,16 @@ struct RunnerResult {
 
 class Runner {
 public:
-  static Expected<std::unique_ptr<Runner>> create(std::shared_ptr<LoadedModule> module,
-                                                  RunnerOptions options);
+  static Expected<std::unique_ptr<Runner>>
+  create(std::shared_ptr<LoadedModule> module, RunnerOptions options);
   ~Runner();
 
   /// Plays all requests in order. An error ends the run; mismatches do not.
   Expected<RunnerResult> run(const std::vector<Request> &requests);
 
-  /// Interleaved pairs of steady request time, preparation running and paused (the order
-  /// alternates); appends one `pair` event each to the engine's log. The request is the last
-  /// one of `requests`.
+  /// Interleaved pairs of steady request time, preparation running and paused
+  /// (the order alternates); appends one `pair` event each to the engine's log.
+  /// The request is the last one of `requests`.
   Status runPairs(const std::vector<Request> &requests, unsigned pairs,
                   double secondsPerSide);
 

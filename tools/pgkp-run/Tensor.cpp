@@ -12,21 +12,24 @@ using schema::ElementType;
 
 void Tensor::Free::operator()(uint8_t *p) const { std::free(p); }
 
-Expected<Tensor> Tensor::create(ElementType element, std::vector<int64_t> shape) {
+Expected<Tensor> Tensor::create(ElementType element,
+                                std::vector<int64_t> shape) {
   Tensor tensor;
   tensor.type = element;
   int64_t total = static_cast<int64_t>(elementBytes(element));
   for (int64_t extent : shape)
     if (extent < 0 || __builtin_mul_overflow(total, extent, &total) ||
         total > (int64_t{1} << 46))
-      return makeError(Code::exhausted, "a tensor of shape [{}] does not fit into memory",
+      return makeError(Code::exhausted,
+                       "a tensor of shape [{}] does not fit into memory",
                        fmt::join(shape, ", "));
   tensor.extents = std::move(shape);
   tensor.size = static_cast<size_t>(total);
   const size_t rounded = (tensor.size + 63) / 64 * 64 + 64;
   auto *memory = static_cast<uint8_t *>(std::aligned_alloc(64, rounded));
   if (!memory)
-    return makeError(Code::exhausted, "out of memory for a tensor of {} bytes", tensor.size);
+    return makeError(Code::exhausted, "out of memory for a tensor of {} bytes",
+                     tensor.size);
   std::memset(memory, 0, rounded);
   tensor.storage.reset(memory);
   return tensor;
@@ -69,7 +72,9 @@ uint16_t floatToHalf(float f) {
   return std::bit_cast<uint16_t>(h);
 }
 
-float bf16ToFloat(uint16_t b) { return std::bit_cast<float>(uint32_t{b} << 16); }
+float bf16ToFloat(uint16_t b) {
+  return std::bit_cast<float>(uint32_t{b} << 16);
+}
 
 uint16_t floatToBf16(float f) {
   const uint32_t bits = std::bit_cast<uint32_t>(f);
@@ -141,22 +146,26 @@ bool isFloat(ElementType element) {
 
 } // namespace
 
-void fillSeeded(Tensor &tensor, std::optional<std::pair<int64_t, int64_t>> range,
+void fillSeeded(Tensor &tensor,
+                std::optional<std::pair<int64_t, int64_t>> range,
                 Random &random) {
   const size_t count = tensor.bytes() / elementBytes(tensor.element());
   if (isFloat(tensor.element())) {
-    const double scale = tensor.shape().size() >= 2 && tensor.shape().back() > 0
-                             ? 1 / std::sqrt(static_cast<double>(tensor.shape().back()))
-                             : 1;
+    const double scale =
+        tensor.shape().size() >= 2 && tensor.shape().back() > 0
+            ? 1 / std::sqrt(static_cast<double>(tensor.shape().back()))
+            : 1;
     for (size_t i = 0; i < count; ++i)
       storeElement(tensor, i, (2 * random.uniform() - 1) * scale);
   } else if (range) {
-    const uint64_t span = static_cast<uint64_t>(range->second - range->first) + 1;
+    const uint64_t span =
+        static_cast<uint64_t>(range->second - range->first) + 1;
     for (size_t i = 0; i < count; ++i)
-      storeElement(tensor, i,
-                   static_cast<double>(range->first +
-                                       static_cast<int64_t>(span ? random.below(span)
-                                                                 : random.next())));
+      storeElement(
+          tensor, i,
+          static_cast<double>(
+              range->first +
+              static_cast<int64_t>(span ? random.below(span) : random.next())));
   }
 }
 

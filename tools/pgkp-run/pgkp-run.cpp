@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-/// Executes a bundle, or a module that is first built to one, on recorded requests.
+/// Executes a bundle, or a module that is first built to one, on recorded
+/// requests.
 
 #include "Runner.h"
 #include "ToolMain.h"
@@ -19,8 +20,9 @@ using namespace pgkp::rt;
 namespace {
 
 struct Options {
-  std::string input, entry, requests, device = "host", policy, fallback, cacheDir, worker,
-      profile, saveProfile, json, events;
+  std::string input, entry, requests, device = "host", policy, fallback,
+                                      cacheDir, worker, profile, saveProfile,
+                                      json, events;
   int workers = -1;
   double lead = 0, pace = 1;
   unsigned paired = 0;
@@ -88,21 +90,25 @@ Status runAll(const Options &options, bool &mismatch) {
     EngineOptions buildOptions = engineOptions;
     buildOptions.policy = "off";
     PGKP_ASSIGN(auto builder, Engine::create(buildOptions));
-    PGKP_ASSIGN(bundle, builder->bundleFor(options.input, std::move(input),
-                                           {options.device == "sim" ? "host" : options.device},
-                                           &buildSeconds));
+    PGKP_ASSIGN(bundle, builder->bundleFor(
+                            options.input, std::move(input),
+                            {options.device == "sim" ? "host" : options.device},
+                            &buildSeconds));
   }
 
   if (!options.profile.empty()) {
     PGKP_ASSIGN(auto profile, loadProfile(options.profile));
-    engineOptions.profile = std::make_shared<const pgkp::schema::ProfileT>(std::move(profile));
+    engineOptions.profile =
+        std::make_shared<const pgkp::schema::ProfileT>(std::move(profile));
   }
 
   // Requests are checked against the module before anything is prepared.
   PGKP_ASSIGN(auto module, Module::load(bundle));
   if (!options.entry.empty() && !module->findEntry(options.entry))
-    return makeError(Code::notFound, "'{}' has no entry '{}'", options.input, options.entry);
-  PGKP_ASSIGN(auto requests, readRequests(options.requests, *module, options.entry));
+    return makeError(Code::notFound, "'{}' has no entry '{}'", options.input,
+                     options.entry);
+  PGKP_ASSIGN(auto requests,
+              readRequests(options.requests, *module, options.entry));
 
   RunnerOptions runnerOptions;
   runnerOptions.pace = options.pace;
@@ -134,11 +140,14 @@ Status runAll(const Options &options, bool &mismatch) {
   PGKP_ASSIGN(auto engine, Engine::create(engineOptions));
   PGKP_ASSIGN(auto loaded, engine->load(std::move(bundle)));
   if (buildSeconds >= 0)
-    engine->record({.t = engine->now(), .kind = EventKind::buildEnd, .value = buildSeconds});
+    engine->record({.t = engine->now(),
+                    .kind = EventKind::buildEnd,
+                    .value = buildSeconds});
   if (options.lead > 0)
     progress.show(fmt::format("preparing for {} s", options.lead));
   runnerOptions.progress = [&](size_t done, size_t total) {
-    progress.show(fmt::format("{}: request {} of {}", options.policy, done, total));
+    progress.show(
+        fmt::format("{}: request {} of {}", options.policy, done, total));
   };
   PGKP_ASSIGN(auto runner, Runner::create(loaded, runnerOptions));
   PGKP_ASSIGN(RunnerResult result, runner->run(requests));
@@ -158,7 +167,8 @@ Status runAll(const Options &options, bool &mismatch) {
   info.leadSeconds = options.lead;
   info.pace = options.pace;
   info.seed = options.seed;
-  // Jobs that still run would have no end in the log: the engine ends them first.
+  // Jobs that still run would have no end in the log: the engine ends them
+  // first.
   loaded->cancelPreparation();
   loaded->quiesce(2 * kNsPerSecond);
   const std::vector<Event> events = engine->events();
@@ -177,10 +187,13 @@ Status runAll(const Options &options, bool &mismatch) {
   if (options.check) {
     mismatch = result.mismatches > 0;
     if (mismatch)
-      return makeError(Code::internal, "--check: {} outputs differ from the generic ones; first: {}",
-                       result.mismatches, result.firstMismatch);
+      return makeError(
+          Code::internal,
+          "--check: {} outputs differ from the generic ones; first: {}",
+          result.mismatches, result.firstMismatch);
     if (!options.quiet)
-      std::fprintf(stderr, "check: %zu requests, no mismatch\n", result.requests);
+      std::fprintf(stderr, "check: %zu requests, no mismatch\n",
+                   result.requests);
   }
   return {};
 }
@@ -188,10 +201,12 @@ Status runAll(const Options &options, bool &mismatch) {
 } // namespace
 
 int main(int argc, char **argv) {
-  CLI::App app("Executes a bundle (or a module, built first) on recorded requests while the "
-               "runtime forecasts, compiles, loads and dispatches kernel variants.\n"
-               "Exit status: 0 done, 1 the work failed, 2 bad usage.",
-               "pgkp-run");
+  CLI::App app(
+      "Executes a bundle (or a module, built first) on recorded requests while "
+      "the "
+      "runtime forecasts, compiles, loads and dispatches kernel variants.\n"
+      "Exit status: 0 done, 1 the work failed, 2 bad usage.",
+      "pgkp-run");
   Options o;
   o.policy = "predictive";
   o.fallback = "generic";
@@ -199,39 +214,53 @@ int main(int argc, char **argv) {
   for (std::string_view name : policyNames())
     policies.emplace_back(name);
   app.add_option("input", o.input, "Bundle (.pgkp) or MLIR module")->required();
-  app.add_option("--requests", o.requests, "CSV: arrival_s,entry,<roots...>")->required();
+  app.add_option("--requests", o.requests, "CSV: arrival_s,entry,<roots...>")
+      ->required();
   app.add_option("--entry", o.entry, "Play only requests of this entry");
-  app.add_option("--device", o.device, "host, sim or cuda")->capture_default_str();
+  app.add_option("--device", o.device, "host, sim or cuda")
+      ->capture_default_str();
   app.add_option("--policy", o.policy, "When variants are prepared")
       ->check(CLI::IsMember(policies))
       ->envname("PGKP_POLICY")
       ->capture_default_str();
-  app.add_option("--fallback", o.fallback, "generic: run it while a variant is missing; none: wait")
+  app.add_option("--fallback", o.fallback,
+                 "generic: run it while a variant is missing; none: wait")
       ->check(CLI::IsMember({"generic", "none"}))
       ->envname("PGKP_FALLBACK")
       ->capture_default_str();
-  app.add_option("--cache-dir", o.cacheDir, "Store directory; none: memory only");
+  app.add_option("--cache-dir", o.cacheDir,
+                 "Store directory; none: memory only");
   app.add_option("--worker", o.worker, "Path of pgkp-worker");
   app.add_option("--workers", o.workers, "Compiler processes at most")
       ->check(CLI::Range(0, 1024));
-  app.add_option("--lead", o.lead, "Seconds of preparation before the first arrival")
+  app.add_option("--lead", o.lead,
+                 "Seconds of preparation before the first arrival")
       ->check(CLI::Range(0.0, 86400.0))
       ->capture_default_str();
-  app.add_option("--pace", o.pace, "Arrivals this many times faster; 0: back to back")
+  app.add_option("--pace", o.pace,
+                 "Arrivals this many times faster; 0: back to back")
       ->check(CLI::Range(0.0, 1e9))
       ->capture_default_str();
-  app.add_option("--profile", o.profile, "Profile of earlier runs to start from");
-  app.add_option("--save-profile", o.saveProfile, "Merge what this run saw into this file");
-  app.add_option("--json", o.json, "Write the metrics here instead of standard output");
-  app.add_option("--events", o.events, "Write the event log here, one JSON object a line");
-  app.add_option("--paired", o.paired, "Pairs of steady times, preparation running and paused")
+  app.add_option("--profile", o.profile,
+                 "Profile of earlier runs to start from");
+  app.add_option("--save-profile", o.saveProfile,
+                 "Merge what this run saw into this file");
+  app.add_option("--json", o.json,
+                 "Write the metrics here instead of standard output");
+  app.add_option("--events", o.events,
+                 "Write the event log here, one JSON object a line");
+  app.add_option("--paired", o.paired,
+                 "Pairs of steady times, preparation running and paused")
       ->check(CLI::Range(0, 10000));
-  app.add_option("--pair-seconds", o.pairSeconds, "Length of each side of a pair")
+  app.add_option("--pair-seconds", o.pairSeconds,
+                 "Length of each side of a pair")
       ->check(CLI::Range(0.01, 600.0))
       ->capture_default_str();
   app.add_option("--seed", o.seed, "Of the inputs")->capture_default_str();
-  app.add_flag("--check", o.check, "Compare every output with the generic variants'");
-  app.add_flag("--no-announce", o.noAnnounce, "Do not tell the runtime of waiting requests");
+  app.add_flag("--check", o.check,
+               "Compare every output with the generic variants'");
+  app.add_flag("--no-announce", o.noAnnounce,
+               "Do not tell the runtime of waiting requests");
   app.add_flag("--quiet", o.quiet, "No progress");
   if (int code = parseCommandLine(app, argc, argv); code >= 0)
     return code;

@@ -5,8 +5,8 @@
 #include "schema/Frame.h"
 #include "schema/Module.h"
 
-#include <sys/resource.h>
 #include <ctime>
+#include <sys/resource.h>
 
 namespace pgkp::rt {
 

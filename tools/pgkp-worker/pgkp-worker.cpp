@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-/// Compiles kernels and bundles for the runtime over a socket; the only process of PGKP that
-/// holds a compiler. Also usable by hand, on files.
+/// Compiles kernels and bundles for the runtime over a socket; the only process
+/// of PGKP that holds a compiler. Also usable by hand, on files.
 
 #include "Serve.h"
 #include "ToolMain.h"
@@ -34,7 +34,8 @@ schema::TargetT parseTarget(const std::string &name) {
   return target;
 }
 
-/// "0==1", "0%16" or "0:2-63": a position in the extents vector and a statement.
+/// "0==1", "0%16" or "0:2-63": a position in the extents vector and a
+/// statement.
 Expected<schema::Fact> parseFact(const std::string &text) {
   auto bad = [&] {
     return makeError(Code::invalidArgument,
@@ -131,7 +132,8 @@ Status compileKernel(const Options &options) {
   HostCompiler compiler;
   PGKP_ASSIGN(schema::ArtifactT artifact, compiler.compile(request));
   const schema::StageTimesT &times = *artifact.stages;
-  std::fprintf(stderr, "generate %.1f ms, compile %.1f ms, link %.1f ms; %zu bytes\n",
+  std::fprintf(stderr,
+               "generate %.1f ms, compile %.1f ms, link %.1f ms; %zu bytes\n",
                static_cast<double>(times.generate_ms),
                static_cast<double>(times.compile_ms),
                static_cast<double>(times.link_ms), artifact.code.size());

@@ -41,9 +41,9 @@ struct VariantRequest {
   ::pgkp::rt::Digest contentKey;
 };
 
-/// Compiles kernels and modules; keeps context, passes' registrations and target
-/// machines warm between calls. Errors are one line, with file, line and column
-/// where the module has them: invalidArgument (the module is at fault),
+/// Compiles kernels and modules; keeps context, passes' registrations and
+/// target machines warm between calls. Errors are one line, with file, line and
+/// column where the module has them: invalidArgument (the module is at fault),
 /// unsupported (valid, but not for this build), internal.
 /// Not thread-safe, and one per process: the linker has global state.
 class HostCompiler {

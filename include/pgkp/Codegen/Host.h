@@ -13,9 +13,9 @@ class OpPassManager;
 
 namespace pgkp {
 
-/// Replaces the kernel by a function of the same name with loops, as described at
-/// pgkp-codegen-host. `config` may be null. On failure a diagnostic was emitted and
-/// the kernel is unchanged.
+/// Replaces the kernel by a function of the same name with loops, as described
+/// at pgkp-codegen-host. `config` may be null. On failure a diagnostic was
+/// emitted and the kernel is unchanged.
 FailureOr<func::FuncOp> generateHostKernel(KernelOp kernel, ConfigAttr config);
 
 /// From the output of pgkp-codegen-host to the LLVM dialect. With `entry`, the

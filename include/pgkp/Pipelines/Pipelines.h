@@ -20,16 +20,23 @@ struct PreparePipelineOptions
       llvm::cl::init(9)};
 };
 
-/// `pgkp-prepare-pipeline`, on a module of upstream dialects on tensors: outlines
-/// kernels, infers roots, annotates specializations, inserts and plans prepares. The
-/// result is what the manifest is exported from.
+/// `pgkp-prepare-pipeline`, on a module of upstream dialects on tensors:
+/// outlines kernels, infers roots, annotates specializations, inserts and plans
+/// prepares. The result is what the manifest is exported from.
 void buildPreparePipeline(OpPassManager &pm,
                           const PreparePipelineOptions &options);
 
 /// `pgkp-program-pipeline`, on what the prepare pipeline made: from entries on
-/// tensors to an LLVM-dialect module without undefined symbols. Kernels are erased.
-/// Needs registerAllExtensions (bufferization and conversion interfaces).
+/// tensors to an LLVM-dialect module without undefined symbols. Kernels are
+/// erased. Needs registerAllExtensions (bufferization and conversion
+/// interfaces).
 void buildProgramLoweringPipeline(OpPassManager &pm);
+
+/// `pgkp-to-host-pipeline`, on a module of upstream dialects on tensors: the
+/// prepare pipeline, then the LLVM-dialect program, and for each kernel a
+/// nested module `<kernel>_host` that exports it as `pgkp_kernel`.
+void buildToHostPipeline(OpPassManager &pm,
+                         const PreparePipelineOptions &options);
 
 struct NVVMPipelineOptions : public PassPipelineOptions<NVVMPipelineOptions> {
   PassOptions::Option<std::string> chip{

@@ -15,13 +15,13 @@ struct ExprT;
 
 namespace mlir::pgkp {
 
-/// Fills `kernels` (in the module's order, which is also the order of the kernel
-/// numbers that convert-pgkp-to-llvm emits) and `entries` of \p bundle, and its
-/// format version. Leaves the program, artifacts, module name, module hash, producer
-/// and target to the caller. The module must still hold tensors: call after
-/// pgkp-prepare-pipeline and before pgkp-entry-destinations.
-/// Errors, with a diagnostic: an entry's argument or result is no ranked tensor
-/// of a supported element type, or a result's shape does not follow from the roots.
+/// Fills `kernels` (in the module's order, which is also the order of the
+/// kernel numbers that convert-pgkp-to-llvm emits) and `entries` of \p bundle,
+/// and its format version. Leaves the program, artifacts, module name, module
+/// hash, producer and target to the caller. The module must still hold tensors:
+/// call after pgkp-prepare-pipeline and before pgkp-entry-destinations. Errors,
+/// with a diagnostic: an entry's argument or result is no ranked tensor of a
+/// supported element type, or a result's shape does not follow from the roots.
 LogicalResult exportManifest(ModuleOp module, ::pgkp::schema::BundleT &bundle);
 
 /// Flattens an expression to nodes in post order.

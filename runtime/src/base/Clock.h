@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-/// \file Time through an interface: the same code runs on a real and a virtual clock.
+/// \file Time through an interface: the same code runs on a real and a virtual
+/// clock.
 #pragma once
 
 #include <atomic>

@@ -32,8 +32,8 @@ struct DigestHash {
   }
 };
 
-/// Incremental hashing. Every `add` of variable length is preceded by its length, so that
-/// no two different sequences of fields hash alike.
+/// Incremental hashing. Every `add` of variable length is preceded by its
+/// length, so that no two different sequences of fields hash alike.
 class Hasher {
 public:
   Hasher();

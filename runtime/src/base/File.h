@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-/// \file Files: owning descriptors, whole-file reads, writes that are seen whole or not at all.
+/// \file Files: owning descriptors, whole-file reads, writes that are seen
+/// whole or not at all.
 #pragma once
 
 #include "base/Status.h"
@@ -40,27 +41,32 @@ private:
   int fd = -1;
 };
 
-/// The bytes of a regular file. exhausted: longer than `limit`; notFound, permission, io.
-/// Every system call passes the failpoint "<failpoints>.open", ".stat" or ".read".
+/// The bytes of a regular file. exhausted: longer than `limit`; notFound,
+/// permission, io. Every system call passes the failpoint "<failpoints>.open",
+/// ".stat" or ".read".
 Expected<std::vector<uint8_t>> readFile(const std::string &path,
                                         uint64_t limit = uint64_t{1} << 32,
                                         std::string_view failpoints = "file");
 
 struct AtomicWriteOptions {
-  /// Where the temporary file is made, on the same file system; empty: beside `path`.
+  /// Where the temporary file is made, on the same file system; empty: beside
+  /// `path`.
   std::string temporaryDirectory;
-  /// Failpoints "<failpoints>.create", ".write", ".fsync", ".rename" and ".fsyncdir".
+  /// Failpoints "<failpoints>.create", ".write", ".fsync", ".rename" and
+  /// ".fsyncdir".
   std::string_view failpoints = "file";
   unsigned mode = 0644;
 };
 
-/// Writes to a temporary file, syncs it, renames it to `path`, syncs the directory. Another
-/// process sees the old content or the new, whole. On failure the temporary file is removed.
+/// Writes to a temporary file, syncs it, renames it to `path`, syncs the
+/// directory. Another process sees the old content or the new, whole. On
+/// failure the temporary file is removed.
 Status writeFileAtomically(const std::string &path,
                            std::span<const uint8_t> bytes,
                            const AtomicWriteOptions &options = {});
 
-/// The prefix of the names of temporary files, for whoever cleans up after a crash.
+/// The prefix of the names of temporary files, for whoever cleans up after a
+/// crash.
 constexpr std::string_view kTemporaryPrefix = ".tmp-";
 
 /// Makes the directory and its parents. Those that exist are left as they are.

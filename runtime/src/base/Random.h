@@ -27,7 +27,8 @@ public:
   }
 };
 
-/// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): equidistributed, one word of state.
+/// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): equidistributed, one word of
+/// state.
 class SeededRandom final : public Random {
 public:
   explicit SeededRandom(uint64_t seed) : state(seed) {}

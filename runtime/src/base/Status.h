@@ -35,7 +35,8 @@ struct Error {
 template <typename T> using Expected = tl::expected<T, Error>;
 using Status = Expected<void>;
 
-/// Builds the error of an Expected: `return makeError(Code::notFound, "...", x)`.
+/// Builds the error of an Expected: `return makeError(Code::notFound, "...",
+/// x)`.
 template <typename... Args>
 tl::unexpected<Error> makeError(Code code, fmt::format_string<Args...> format,
                                 Args &&...args) {

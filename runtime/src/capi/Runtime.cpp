@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-/// The C ABI over the engine: checks arguments, turns errors into statuses, adds nothing.
+/// The C ABI over the engine: checks arguments, turns errors into statuses,
+/// adds nothing.
 
 #include "pgkp-c/runtime.h"
 
@@ -63,14 +64,17 @@ pgkp_status_t *fail(pgkp_code_t code, std::string message) {
   return new pgkp_status{code, std::move(message)};
 }
 
-pgkp_status_t *fail(const Error &error) { return fail(toC(error.code), error.message); }
+pgkp_status_t *fail(const Error &error) {
+  return fail(toC(error.code), error.message);
+}
 
 pgkp_status_t *toStatus(const Status &status) {
   return status ? nullptr : fail(status.error());
 }
 
 pgkp_status_t *missing(const char *function, const char *argument) {
-  return fail(PGKP_INVALID_ARGUMENT, fmt::format("{}: {} is null", function, argument));
+  return fail(PGKP_INVALID_ARGUMENT,
+              fmt::format("{}: {} is null", function, argument));
 }
 
 char *copyString(const std::string &text) { return strdup(text.c_str()); }
@@ -86,10 +90,10 @@ template <typename Body> pgkp_status_t *guarded(Body body) {
   }
 }
 
-#define PGKP_REQUIRE(argument)                                                                \
-  do {                                                                                        \
-    if (!(argument))                                                                          \
-      return missing(__func__, #argument);                                                    \
+#define PGKP_REQUIRE(argument)                                                 \
+  do {                                                                         \
+    if (!(argument))                                                           \
+      return missing(__func__, #argument);                                     \
   } while (false)
 
 const char *policyName(int32_t policy) {
@@ -136,9 +140,11 @@ pgkp_status_t *pgkp_engine_create(const pgkp_engine_options_t *options,
     pgkp_engine_options_init(&given);
     if (options) {
       if (options->struct_size == 0 || options->struct_size > sizeof given)
-        return fail(PGKP_INVALID_ARGUMENT,
-                    fmt::format("pgkp_engine_create: struct_size is {}; expected at most {}",
-                                options->struct_size, sizeof given));
+        return fail(
+            PGKP_INVALID_ARGUMENT,
+            fmt::format(
+                "pgkp_engine_create: struct_size is {}; expected at most {}",
+                options->struct_size, sizeof given));
       std::memcpy(&given, options, options->struct_size);
     }
     EngineOptions o;
@@ -152,15 +158,17 @@ pgkp_status_t *pgkp_engine_create(const pgkp_engine_options_t *options,
     if (given.policy >= 0) {
       const char *name = policyName(given.policy);
       if (!name)
-        return fail(PGKP_INVALID_ARGUMENT,
-                    fmt::format("pgkp_engine_create: no policy {}", given.policy));
+        return fail(
+            PGKP_INVALID_ARGUMENT,
+            fmt::format("pgkp_engine_create: no policy {}", given.policy));
       o.policy = name;
     } else if (auto name = getEnv("PGKP_POLICY")) {
       o.policy = *name;
     }
     if (given.fallback > PGKP_FALLBACK_NONE)
-      return fail(PGKP_INVALID_ARGUMENT,
-                  fmt::format("pgkp_engine_create: no fallback {}", given.fallback));
+      return fail(
+          PGKP_INVALID_ARGUMENT,
+          fmt::format("pgkp_engine_create: no fallback {}", given.fallback));
     if (given.fallback >= 0)
       o.fallbackGeneric = given.fallback == PGKP_FALLBACK_GENERIC;
     else
@@ -168,7 +176,8 @@ pgkp_status_t *pgkp_engine_create(const pgkp_engine_options_t *options,
     if (given.profile) {
       auto profile = loadProfile(given.profile);
       if (profile)
-        o.profile = std::make_shared<const pgkp::schema::ProfileT>(std::move(*profile));
+        o.profile =
+            std::make_shared<const pgkp::schema::ProfileT>(std::move(*profile));
       else if (profile.error().code != Code::notFound)
         return fail(profile.error());
     }
@@ -229,7 +238,8 @@ pgkp_status_t *pgkp_module_find_entry(pgkp_module_t *module, const char *name,
     const Module &m = module->module->module();
     const auto entry = m.findEntry(name);
     if (!entry)
-      return fail(PGKP_NOT_FOUND, fmt::format("'{}' has no entry '{}'", m.name(), name));
+      return fail(PGKP_NOT_FOUND,
+                  fmt::format("'{}' has no entry '{}'", m.name(), name));
     *out_entry = *entry;
     return nullptr;
   });
@@ -247,16 +257,20 @@ pgkp_status_t *pgkp_module_find_kernel(pgkp_module_t *module, const char *name,
         *out_kernel = static_cast<uint32_t>(i);
         return nullptr;
       }
-    return fail(PGKP_NOT_FOUND, fmt::format("'{}' has no kernel '{}'", m.name(), name));
+    return fail(PGKP_NOT_FOUND,
+                fmt::format("'{}' has no kernel '{}'", m.name(), name));
   });
 }
 
-pgkp_status_t *pgkp_module_announce(pgkp_module_t *module, uint32_t entry, const int64_t *roots,
-                                    uint32_t num_roots, double delay_s) {
+pgkp_status_t *pgkp_module_announce(pgkp_module_t *module, uint32_t entry,
+                                    const int64_t *roots, uint32_t num_roots,
+                                    double delay_s) {
   PGKP_REQUIRE(module);
   PGKP_REQUIRE(roots || num_roots == 0);
-  return guarded(
-      [&] { return toStatus(module->module->announce(entry, {roots, num_roots}, delay_s)); });
+  return guarded([&] {
+    return toStatus(
+        module->module->announce(entry, {roots, num_roots}, delay_s));
+  });
 }
 
 pgkp_status_t *pgkp_module_explain(pgkp_module_t *module, uint32_t kernel,
@@ -268,22 +282,27 @@ pgkp_status_t *pgkp_module_explain(pgkp_module_t *module, uint32_t kernel,
   return guarded([&]() -> pgkp_status_t * {
     const auto kernels = module->module->module().kernels();
     if (kernel >= kernels.size() || kernels[kernel].dims.size() != num_extents)
-      return fail(PGKP_INVALID_ARGUMENT,
-                  fmt::format("pgkp_module_explain: no kernel {} with {} extents", kernel,
-                              num_extents));
-    *out_line = copyString(module->module->explain(kernel, {extents, num_extents}));
+      return fail(
+          PGKP_INVALID_ARGUMENT,
+          fmt::format("pgkp_module_explain: no kernel {} with {} extents",
+                      kernel, num_extents));
+    *out_line =
+        copyString(module->module->explain(kernel, {extents, num_extents}));
     return nullptr;
   });
 }
 
-pgkp_status_t *pgkp_module_save_profile(pgkp_module_t *module, const char *path) {
+pgkp_status_t *pgkp_module_save_profile(pgkp_module_t *module,
+                                        const char *path) {
   PGKP_REQUIRE(module);
   PGKP_REQUIRE(path);
-  return guarded(
-      [&] { return toStatus(saveProfileMerged(path, module->module->profile())); });
+  return guarded([&] {
+    return toStatus(saveProfileMerged(path, module->module->profile()));
+  });
 }
 
-pgkp_status_t *pgkp_context_create(pgkp_module_t *module, pgkp_context_t **out_context) {
+pgkp_status_t *pgkp_context_create(pgkp_module_t *module,
+                                   pgkp_context_t **out_context) {
   PGKP_REQUIRE(module);
   PGKP_REQUIRE(out_context);
   return guarded([&]() -> pgkp_status_t * {
@@ -295,32 +314,37 @@ pgkp_status_t *pgkp_context_create(pgkp_module_t *module, pgkp_context_t **out_c
   });
 }
 
-void pgkp_context_destroy(pgkp_context_t *context) { delete static_cast<Context *>(context); }
+void pgkp_context_destroy(pgkp_context_t *context) {
+  delete static_cast<Context *>(context);
+}
 
-pgkp_status_t *pgkp_context_call(pgkp_context_t *context, uint32_t entry, const int64_t *roots,
-                                 uint32_t num_roots, void *const *args, uint32_t num_args) {
+pgkp_status_t *pgkp_context_call(pgkp_context_t *context, uint32_t entry,
+                                 const int64_t *roots, uint32_t num_roots,
+                                 void *const *args, uint32_t num_args) {
   PGKP_REQUIRE(context);
   PGKP_REQUIRE(roots || num_roots == 0);
   PGKP_REQUIRE(args || num_args == 0);
   return guarded([&] {
-    return toStatus(static_cast<Context *>(context)->call(entry, {roots, num_roots},
-                                                          {args, num_args}));
+    return toStatus(static_cast<Context *>(context)->call(
+        entry, {roots, num_roots}, {args, num_args}));
   });
 }
 
 pgkp_status_t *pgkp_context_dispatch(pgkp_context_t *context, uint32_t kernel,
-                                     const int64_t *extents, uint32_t num_extents,
-                                     void *const *args, uint32_t num_args) {
+                                     const int64_t *extents,
+                                     uint32_t num_extents, void *const *args,
+                                     uint32_t num_args) {
   PGKP_REQUIRE(context);
   PGKP_REQUIRE(extents || num_extents == 0);
   PGKP_REQUIRE(args || num_args == 0);
   return guarded([&] {
-    return toStatus(static_cast<Context *>(context)->dispatch(kernel, {extents, num_extents},
-                                                              {args, num_args}));
+    return toStatus(static_cast<Context *>(context)->dispatch(
+        kernel, {extents, num_extents}, {args, num_args}));
   });
 }
 
 pgkp_status_t *pgkp_context_synchronize(pgkp_context_t *context) {
   PGKP_REQUIRE(context);
-  return guarded([&] { return toStatus(static_cast<Context *>(context)->synchronize()); });
+  return guarded(
+      [&] { return toStatus(static_cast<Context *>(context)->synchronize()); });
 }

@@ -10,7 +10,8 @@ namespace {
 
 /// Back-off after a worker was lost: 1 s, doubling to 60 s.
 TimeNs backOff(unsigned failures) {
-  return std::min<TimeNs>(60, TimeNs{1} << std::min(failures - 1, 6u)) * kNsPerSecond;
+  return std::min<TimeNs>(60, TimeNs{1} << std::min(failures - 1, 6u)) *
+         kNsPerSecond;
 }
 
 constexpr double kCostAverageWeight = 0.25;
@@ -43,9 +44,11 @@ const char *stageName(KeyStage stage) {
 
 } // namespace
 
-Brain::Brain(std::shared_ptr<const Module> module, std::unique_ptr<Forecaster> forecaster,
+Brain::Brain(std::shared_ptr<const Module> module,
+             std::unique_ptr<Forecaster> forecaster,
              std::unique_ptr<Policy> policy, std::unique_ptr<Governor> governor,
-             StageCosts costs, BrainOptions options, BrainActions &actions, TimeNs start)
+             StageCosts costs, BrainOptions options, BrainActions &actions,
+             TimeNs start)
     : module(std::move(module)), forecaster(std::move(forecaster)),
       policy(std::move(policy)), governor(std::move(governor)), costs(costs),
       options(options), actions(actions), start(start),
@@ -65,7 +68,8 @@ void Brain::know(KeyId key) {
                   .text = module->describe(key)});
 }
 
-void Brain::onRequest(uint32_t entry, std::span<const int64_t> roots, TimeNs now) {
+void Brain::onRequest(uint32_t entry, std::span<const int64_t> roots,
+                      TimeNs now) {
   ++requestsRunning;
   lastRequest = now;
   forecaster->onRequest(entry, roots, now);
@@ -77,8 +81,8 @@ void Brain::onRequestDone(TimeNs now) {
   lastRequest = now;
 }
 
-void Brain::onAnnounce(uint32_t entry, std::span<const int64_t> roots, TimeNs when,
-                       TimeNs now) {
+void Brain::onAnnounce(uint32_t entry, std::span<const int64_t> roots,
+                       TimeNs when, TimeNs now) {
   forecaster->onAnnounce(entry, roots, when, now);
 }
 
@@ -96,7 +100,8 @@ void Brain::onUse(KeyId key, KeyId ran, double kernelSeconds, uint32_t stream,
   }
   ++state.uses;
   refund(state);
-  // A less specific class's variant counts as a miss too: the key's own may be better.
+  // A less specific class's variant counts as a miss too: the key's own may be
+  // better.
   if (ran != key && !module->isGeneric(key)) {
     if (state.misses++ == 0)
       state.firstMiss = now;
@@ -146,9 +151,11 @@ void Brain::fail(KeyId key, std::string reason, KeyStage next, TimeNs now) {
   ++state.failures;
   state.reason = std::move(reason);
   state.demanded = false;
-  actions.record({.t = now, .kind = EventKind::failed, .key = key, .text = state.reason});
+  actions.record(
+      {.t = now, .kind = EventKind::failed, .key = key, .text = state.reason});
   state.stage = next;
-  // A blocked caller is let go with the generic variant until the back-off is over.
+  // A blocked caller is let go with the generic variant until the back-off is
+  // over.
   if (next != KeyStage::failed)
     state.notBefore = now + backOff(state.failures);
 }
@@ -214,7 +221,8 @@ void Brain::onKnownNotWorth(KeyId key, TimeNs now) {
   actions.record({.t = now, .kind = EventKind::notWorth, .key = key});
 }
 
-void Brain::onLoadFailed(KeyId key, const std::string &reason, KeyStage next, TimeNs now) {
+void Brain::onLoadFailed(KeyId key, const std::string &reason, KeyStage next,
+                         TimeNs now) {
   if (loadsInFlight > 0)
     --loadsInFlight;
   fail(key, reason, next, now);
@@ -229,11 +237,13 @@ bool Brain::settled(KeyId key) const {
 
 double Brain::deltaPerUse(KeyId key) const {
   const KeyState &state = keys[key];
-  const std::string &family = module->kernels()[module->keys()[key].kernel].family;
+  const std::string &family =
+      module->kernels()[module->keys()[key].kernel].family;
   const double slowdown = family.find("matmul") != std::string::npos
                               ? options.matmulSlowdown
                               : options.otherSlowdown;
-  const double generic = state.genericTime > 0 ? state.genericTime : options.kernelGuess;
+  const double generic =
+      state.genericTime > 0 ? state.genericTime : options.kernelGuess;
   if (state.measured)
     return std::max(0.0, generic - state.variantTime);
   return generic * (1 - 1 / slowdown);
@@ -311,11 +321,13 @@ TimeNs Brain::plan(TimeNs now) {
   PlanInput input;
   input.now = now;
   input.start = start;
-  // What is stored needs no worker: it competes for nothing that a compile needs.
-  const auto stored = std::count_if(candidates.begin(), candidates.end(), [](const auto &c) {
-    return c.stage == KeyStage::stored;
-  });
-  const unsigned idle = capacity.workers <= inFlight ? 0 : capacity.workers - inFlight;
+  // What is stored needs no worker: it competes for nothing that a compile
+  // needs.
+  const auto stored =
+      std::count_if(candidates.begin(), candidates.end(),
+                    [](const auto &c) { return c.stage == KeyStage::stored; });
+  const unsigned idle =
+      capacity.workers <= inFlight ? 0 : capacity.workers - inFlight;
   input.slots = isPaused ? 0 : idle + static_cast<unsigned>(stored);
   input.horizon = options.horizon;
   input.cpuPrice = capacity.cpuPrice;
@@ -334,7 +346,8 @@ TimeNs Brain::plan(TimeNs now) {
       state.stage = KeyStage::loading;
       state.notBefore = 0;
       ++loadsInFlight;
-      actions.record({.t = now, .kind = EventKind::storeHit, .key = decision.key});
+      actions.record(
+          {.t = now, .kind = EventKind::storeHit, .key = decision.key});
       actions.startLoad(decision.key);
       continue;
     }
@@ -363,18 +376,20 @@ TimeNs Brain::plan(TimeNs now) {
 
 std::string Brain::explain(KeyId key) const {
   const KeyState &state = keys[key];
-  std::string line = fmt::format("{}: {}", module->describe(key),
-                                 module->isGeneric(key) ? "generic" : stageName(state.stage));
+  std::string line =
+      fmt::format("{}: {}", module->describe(key),
+                  module->isGeneric(key) ? "generic" : stageName(state.stage));
   if (!state.reason.empty())
     line += fmt::format(" ({})", state.reason);
   line += fmt::format("; {} uses, {} on generic", state.uses, state.misses);
   if (state.measured)
-    line += fmt::format("; generic {:.1f} us, variant {:.1f} us", state.genericTime * 1e6,
-                        state.variantTime * 1e6);
+    line += fmt::format("; generic {:.1f} us, variant {:.1f} us",
+                        state.genericTime * 1e6, state.variantTime * 1e6);
   if (state.last.key == key)
-    line += fmt::format("; last plan: {} (index {:.3g}, value {:.3g} s, price {:.3g} s)",
-                        state.last.reason, state.last.index, state.last.value,
-                        state.last.price);
+    line += fmt::format(
+        "; last plan: {} (index {:.3g}, value {:.3g} s, price {:.3g} s)",
+        state.last.reason, state.last.index, state.last.value,
+        state.last.price);
   return line;
 }
 

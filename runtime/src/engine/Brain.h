@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-/// \file The loop that decides: events in, actions out. The engine runs it on the real clock with
-/// worker processes and a device, replay on a virtual clock with simulated ones. It knows
-/// neither, which is what makes the two comparable.
+/// \file The loop that decides: events in, actions out. The engine runs it on
+/// the real clock with worker processes and a device, replay on a virtual clock
+/// with simulated ones. It knows neither, which is what makes the two
+/// comparable.
 #pragma once
 
 #include "base/Clock.h"
@@ -20,21 +21,22 @@
 
 namespace pgkp::rt {
 
-/// What the brain wants done. Called from plan() only. Nothing may call back into the brain.
+/// What the brain wants done. Called from plan() only. Nothing may call back
+/// into the brain.
 class BrainActions {
 public:
   virtual ~BrainActions() = default;
   /// Starts compiling the key's variant; false: no slot after all.
   virtual bool startJob(KeyId key, JobId job) = 0;
-  /// Fetches the artifact from the store, loads, measures and publishes it; answered by
-  /// onLoaded, onNotWorth or onLoadFailed.
+  /// Fetches the artifact from the store, loads, measures and publishes it;
+  /// answered by onLoaded, onNotWorth or onLoadFailed.
   virtual void startLoad(KeyId key) = 0;
   virtual void setJobLimit(unsigned jobs) = 0;
   virtual void record(Event event) = 0;
 };
 
-/// What is known before the first measurement, in seconds. Medians of the first results replace
-/// them (an exponential average, 1/4 weight).
+/// What is known before the first measurement, in seconds. Medians of the first
+/// results replace them (an exponential average, 1/4 weight).
 struct StageCosts {
   double compile = 0.15, compileCpu = 0.15, load = 0.002;
 };
@@ -42,7 +44,8 @@ struct StageCosts {
 struct BrainOptions {
   bool fallbackGeneric = true;
   double horizon = 600;
-  /// Assumed time ratio generic/variant until it was measured (design section 6).
+  /// Assumed time ratio generic/variant until it was measured (design section
+  /// 6).
   double matmulSlowdown = 2.0, otherSlowdown = 1.1;
   /// First guess of a generic kernel's time in seconds until one was seen.
   double kernelGuess = 20e-6;
@@ -54,34 +57,39 @@ struct BrainOptions {
 /// Thread-compatible; the planning thread owns it.
 class Brain {
 public:
-  Brain(std::shared_ptr<const Module> module, std::unique_ptr<Forecaster> forecaster,
-        std::unique_ptr<Policy> policy, std::unique_ptr<Governor> governor,
-        StageCosts costs, BrainOptions options, BrainActions &actions, TimeNs start);
+  Brain(std::shared_ptr<const Module> module,
+        std::unique_ptr<Forecaster> forecaster, std::unique_ptr<Policy> policy,
+        std::unique_ptr<Governor> governor, StageCosts costs,
+        BrainOptions options, BrainActions &actions, TimeNs start);
   ~Brain();
 
   // What happened. `now` never decreases from call to call.
   void onRequest(uint32_t entry, std::span<const int64_t> roots, TimeNs now);
   void onRequestDone(TimeNs now);
-  void onAnnounce(uint32_t entry, std::span<const int64_t> roots, TimeNs when, TimeNs now);
+  void onAnnounce(uint32_t entry, std::span<const int64_t> roots, TimeNs when,
+                  TimeNs now);
   void onHint(KeyId key, double probability, double slack, TimeNs now);
   /// A dispatch of the key took `kernelSeconds` on the device (0: unknown).
-  /// \p ran: the key whose variant ran; \p number: of the dispatch on its stream.
-  void onUse(KeyId key, KeyId ran, double kernelSeconds, uint32_t stream, uint32_t number,
-             TimeNs now);
+  /// \p ran: the key whose variant ran; \p number: of the dispatch on its
+  /// stream.
+  void onUse(KeyId key, KeyId ran, double kernelSeconds, uint32_t stream,
+             uint32_t number, TimeNs now);
   /// A caller is blocked until the key is settled.
   void onDemand(KeyId key, TimeNs now);
   /// The store has the key's artifact already.
   void onStored(KeyId key);
   /// Measured in an earlier run, or by the tuner. Seconds per use.
   void onMeasured(KeyId key, double generic, double variant);
-  /// An earlier measurement says that the variant is no better: it is not prepared.
+  /// An earlier measurement says that the variant is no better: it is not
+  /// prepared.
   void onKnownNotWorth(KeyId key, TimeNs now);
   void onJobResult(KeyId key, const CompileResult &result, TimeNs now);
   void onLoaded(KeyId key, double seconds, TimeNs now);
   void onNotWorth(KeyId key, TimeNs now);
-  /// \p next: absent (compile it again), stored (load it again), both after a back-off, or
-  /// failed.
-  void onLoadFailed(KeyId key, const std::string &reason, KeyStage next, TimeNs now);
+  /// \p next: absent (compile it again), stored (load it again), both after a
+  /// back-off, or failed.
+  void onLoadFailed(KeyId key, const std::string &reason, KeyStage next,
+                    TimeNs now);
   void setPaused(bool paused) { isPaused = paused; }
 
   /// Decides and acts. \returns when it wants to be called next at the latest.
@@ -91,7 +99,8 @@ public:
   /// Nothing more will happen to the key without another event.
   bool settled(KeyId key) const;
   const Policy &activePolicy() const { return *policy; }
-  /// One line: why the key was or was not prepared, with the planner's last terms.
+  /// One line: why the key was or was not prepared, with the planner's last
+  /// terms.
   std::string explain(KeyId key) const;
   /// Jobs that were started and have no result yet.
   unsigned jobsInFlight() const { return inFlight; }
@@ -107,9 +116,9 @@ private:
     double charge = 0;      ///< s, outstanding speculative credit
     double compiledCpu = 0; ///< s, spent on it
     double genericTime = 0, variantTime = 0; ///< s per use, 0: unknown
-    bool measured = false;  ///< generic and variant times come from a comparison
+    bool measured = false; ///< generic and variant times come from a comparison
     Decision last;
-    std::string reason;     ///< of the last failure
+    std::string reason; ///< of the last failure
   };
 
   Candidate candidate(KeyId key, TimeNs now) const;

@@ -25,7 +25,8 @@ struct Context::Impl {
   std::jmp_buf *escape = nullptr;
   std::vector<void *> live; ///< memory that an escape would leak
 
-  /// The last call of each kernel: classification is skipped when extents repeat.
+  /// The last call of each kernel: classification is skipped when extents
+  /// repeat.
   struct LastKey {
     KeyId key = kNoKey;
     std::array<int64_t, 6> extents;
@@ -43,15 +44,16 @@ struct Context::Impl {
     LastKey &last = lastKeys[kernel];
     if (extents.size() > last.extents.size())
       return module.module->classify(kernel, extents);
-    if (last.key != kNoKey &&
-        std::memcmp(last.extents.data(), extents.data(), extents.size_bytes()) == 0)
+    if (last.key != kNoKey && std::memcmp(last.extents.data(), extents.data(),
+                                          extents.size_bytes()) == 0)
       return last.key;
     last.key = module.module->classify(kernel, extents);
     std::copy(extents.begin(), extents.end(), last.extents.begin());
     return last.key;
   }
 
-  // What the loader takes for work in flight ends when the stream is known to be idle.
+  // What the loader takes for work in flight ends when the stream is known to
+  // be idle.
   void beginWork() {
     if (!std::exchange(working, true))
       module.activity.begin();
@@ -76,7 +78,8 @@ namespace {
 
 Context::Impl &implOf(pgkp_context_t *ctx);
 
-void apiObserve(pgkp_context_t *ctx, uint32_t entry, const int64_t *roots, uint32_t numRoots) {
+void apiObserve(pgkp_context_t *ctx, uint32_t entry, const int64_t *roots,
+                uint32_t numRoots) {
   Context::Impl &c = implOf(ctx);
   LoadedModule::Impl &m = c.module;
   if (c.referenceOnly || !c.recording || !m.prepares)
@@ -85,7 +88,8 @@ void apiObserve(pgkp_context_t *ctx, uint32_t entry, const int64_t *roots, uint3
 }
 
 void apiPrepare(pgkp_context_t *ctx, uint32_t kernel, const int64_t *extents,
-                uint32_t numExtents, double probability, double slack, uint32_t, uint32_t) {
+                uint32_t numExtents, double probability, double slack, uint32_t,
+                uint32_t) {
   Context::Impl &c = implOf(ctx);
   LoadedModule::Impl &m = c.module;
   if (c.referenceOnly || !c.recording || !m.speculates ||
@@ -94,9 +98,11 @@ void apiPrepare(pgkp_context_t *ctx, uint32_t kernel, const int64_t *extents,
     return;
   // Once the variant is settled the hint has nothing to add.
   const KeyId key = m.module->classify(kernel, {extents, numExtents});
-  if (m.module->isGeneric(key) || m.flags[key].settled.load(std::memory_order_acquire))
+  if (m.module->isGeneric(key) ||
+      m.flags[key].settled.load(std::memory_order_acquire))
     return;
-  m.push(HintInput{key, probability, slack, {extents, extents + numExtents}}, /*wake=*/false);
+  m.push(HintInput{key, probability, slack, {extents, extents + numExtents}},
+         /*wake=*/false);
 }
 
 void apiDispatch(pgkp_context_t *ctx, uint32_t kernel, const int64_t *extents,
@@ -121,7 +127,8 @@ void *apiAlloc(pgkp_context_t *ctx, uint64_t bytes) {
   auto memory = c.engine.device->allocate(*c.stream, bytes);
   if (!memory) {
     c.failOnce(memory.error());
-    // Generated code has nothing to unwind, and no way to go on without the memory.
+    // Generated code has nothing to unwind, and no way to go on without the
+    // memory.
     if (c.escape)
       std::longjmp(*c.escape, 1);
     return nullptr;
@@ -142,32 +149,42 @@ void apiFree(pgkp_context_t *ctx, void *memory) {
     }
 }
 
-void apiCopy(pgkp_context_t *ctx, uint32_t rank, uint32_t elementBytes, const void *src,
-             const void *dst) {
+void apiCopy(pgkp_context_t *ctx, uint32_t rank, uint32_t elementBytes,
+             const void *src, const void *dst) {
   Context::Impl &c = implOf(ctx);
-  if (Status s = c.engine.device->copyStrided(*c.stream, rank, elementBytes, src, dst); !s)
+  if (Status s =
+          c.engine.device->copyStrided(*c.stream, rank, elementBytes, src, dst);
+      !s)
     c.failOnce(s.error());
 }
 
 void apiFail(pgkp_context_t *ctx, const char *message) {
-  implOf(ctx).failOnce(Error{Code::invalidArgument, message ? message : "the program failed"});
+  implOf(ctx).failOnce(
+      Error{Code::invalidArgument, message ? message : "the program failed"});
 }
 
 constexpr pgkp_program_api_t kProgramApi = {
-    PGKP_PROGRAM_ABI, sizeof(pgkp_program_api_t), apiObserve, apiPrepare, apiDispatch,
-    apiAwait,         apiAlloc,                   apiFree,    apiCopy,    apiFail};
+    PGKP_PROGRAM_ABI, sizeof(pgkp_program_api_t),
+    apiObserve,       apiPrepare,
+    apiDispatch,      apiAwait,
+    apiAlloc,         apiFree,
+    apiCopy,          apiFail};
 
 } // namespace
 
-// Context derives from the struct that generated code sees; its Impl is reached through it.
+// Context derives from the struct that generated code sees; its Impl is reached
+// through it.
 struct ContextAccess {
-  static Context::Impl &impl(pgkp_context_t *ctx) { return *static_cast<Context *>(ctx)->impl; }
+  static Context::Impl &impl(pgkp_context_t *ctx) {
+    return *static_cast<Context *>(ctx)->impl;
+  }
 };
 namespace {
 Context::Impl &implOf(pgkp_context_t *ctx) { return ContextAccess::impl(ctx); }
 } // namespace
 
-void Context::Impl::dispatchReference(uint32_t kernel, std::span<const int64_t> extents,
+void Context::Impl::dispatchReference(uint32_t kernel,
+                                      std::span<const int64_t> extents,
                                       std::span<void *const> args) {
   const auto &generic = module.generics[kernel];
   LaunchArgs launch{args, extents, 0};
@@ -183,8 +200,8 @@ void Context::Impl::dispatch(uint32_t kernel, std::span<const int64_t> extents,
   if (kernel >= module.module->kernels().size() ||
       extents.size() != module.module->kernels()[kernel].dims.size())
     return failOnce(Error{Code::invalidArgument,
-                          fmt::format("dispatch: no kernel {} with {} extents", kernel,
-                                      extents.size())});
+                          fmt::format("dispatch: no kernel {} with {} extents",
+                                      kernel, extents.size())});
   if (!status)
     return; // the request has failed: its results are void
   if (referenceOnly)
@@ -196,14 +213,16 @@ void Context::Impl::dispatch(uint32_t kernel, std::span<const int64_t> extents,
   const bool wasReady = flags.ready.load(std::memory_order_acquire);
   Resolved found = reader.lookup(kernel, extents);
   TimeNs waited = 0;
-  if (module.blocksOnMiss && !flags.settled.load(std::memory_order_acquire)) [[unlikely]] {
+  if (module.blocksOnMiss && !flags.settled.load(std::memory_order_acquire))
+      [[unlikely]] {
     waited = module.waitFor(key, engine.options.waitLimit);
     found = reader.lookup(kernel, extents);
   }
   if (!found.variant)
-    return failOnce(Error{Code::internal,
-                          fmt::format("dispatch of '{}': no variant takes these extents",
-                                      module.module->kernels()[kernel].name)});
+    return failOnce(
+        Error{Code::internal,
+              fmt::format("dispatch of '{}': no variant takes these extents",
+                          module.module->kernels()[kernel].name)});
 
   const TimeNs issued = engine.clock.now();
   if (Status s = engine.device->launch(*stream, *found.variant->image,
@@ -222,8 +241,10 @@ void Context::Impl::dispatch(uint32_t kernel, std::span<const int64_t> extents,
                          .at = entered,
                          .ran = found.variant->key,
                          .kernelNs = done - issued});
-    if (!own && !flags.noticed.exchange(true, std::memory_order_relaxed)) [[unlikely]]
-      module.push(MissInput{key, {extents.begin(), extents.end()}}, /*wake=*/true);
+    if (!own && !flags.noticed.exchange(true, std::memory_order_relaxed))
+        [[unlikely]]
+      module.push(MissInput{key, {extents.begin(), extents.end()}},
+                  /*wake=*/true);
   }
   engine.record({.t = entered,
                  .kind = EventKind::dispatch,
@@ -231,7 +252,8 @@ void Context::Impl::dispatch(uint32_t kernel, std::span<const int64_t> extents,
                  .ran = own ? kNoKey : found.variant->key,
                  .stream = streamNumber,
                  .id = request,
-                 .a = static_cast<int64_t>(waited > 0 ? DispatchReason::waited : found.reason),
+                 .a = static_cast<int64_t>(waited > 0 ? DispatchReason::waited
+                                                      : found.reason),
                  .b = wasReady,
                  .value = toSeconds(issued - entered),
                  .value2 = toSeconds(waited),
@@ -245,10 +267,12 @@ Context::~Context() {
     (void)synchronize();
 }
 
-Expected<std::unique_ptr<Context>> Context::create(std::shared_ptr<LoadedModule> module) {
+Expected<std::unique_ptr<Context>>
+Context::create(std::shared_ptr<LoadedModule> module) {
   std::unique_ptr<Context> context(new Context());
   context->impl = std::make_unique<Impl>(std::move(module));
-  PGKP_ASSIGN(context->impl->stream, context->impl->engine.device->createStream());
+  PGKP_ASSIGN(context->impl->stream,
+              context->impl->engine.device->createStream());
   return context;
 }
 
@@ -256,22 +280,28 @@ Status Context::call(uint32_t entry, std::span<const int64_t> roots,
                      std::span<void *const> args) {
   LoadedModule::Impl &m = impl->module;
   if (entry >= m.module->entries().size())
-    return makeError(Code::invalidArgument, "'{}' has no entry {}", m.module->name(), entry);
+    return makeError(Code::invalidArgument, "'{}' has no entry {}",
+                     m.module->name(), entry);
   const EntryInfo &info = m.module->entries()[entry];
   if (roots.size() != info.roots.size())
-    return makeError(Code::invalidArgument, "entry '{}' has {} roots; got {}", info.name,
-                     info.roots.size(), roots.size());
+    return makeError(Code::invalidArgument, "entry '{}' has {} roots; got {}",
+                     info.name, info.roots.size(), roots.size());
   if (args.size() != info.args.size() + info.results.size())
-    return makeError(Code::invalidArgument, "entry '{}' takes {} arguments and results; got {}",
-                     info.name, info.args.size() + info.results.size(), args.size());
+    return makeError(Code::invalidArgument,
+                     "entry '{}' takes {} arguments and results; got {}",
+                     info.name, info.args.size() + info.results.size(),
+                     args.size());
   for (size_t i = 0; i < roots.size(); ++i)
     if (roots[i] < 0)
-      return makeError(Code::invalidArgument, "entry '{}': {} is {}; expected an extent >= 0",
+      return makeError(Code::invalidArgument,
+                       "entry '{}': {} is {}; expected an extent >= 0",
                        info.name, info.roots[i], roots[i]);
   if (auto broken = info.brokenLimit(roots))
-    return makeError(Code::invalidArgument, "entry '{}': {}", info.name, *broken);
+    return makeError(Code::invalidArgument, "entry '{}': {}", info.name,
+                     *broken);
   if (!m.entryFunctions[entry])
-    return makeError(Code::unsupported, "the bundle of '{}' has no program for entry '{}'",
+    return makeError(Code::unsupported,
+                     "the bundle of '{}' has no program for entry '{}'",
                      m.module->name(), info.name);
 
   static std::atomic<uint64_t> requests{0};

@@ -13,7 +13,8 @@
 namespace pgkp::rt {
 
 void Engine::Impl::record(Event event) {
-  // A whole log must be whole: it may grow in memory. Otherwise the ring drops and counts.
+  // A whole log must be whole: it may grow in memory. Otherwise the ring drops
+  // and counts.
   if (options.recordEvents)
     log.append(std::move(event));
   else
@@ -79,24 +80,28 @@ std::string Engine::metricsJson() const {
   return computeMetrics(info, events());
 }
 
-Expected<std::vector<uint8_t>> Engine::bundleFor(const std::string &name,
-                                                 std::vector<uint8_t> source,
-                                                 const std::vector<std::string> &targets,
-                                                 double *buildSeconds) {
+Expected<std::vector<uint8_t>>
+Engine::bundleFor(const std::string &name, std::vector<uint8_t> source,
+                  const std::vector<std::string> &targets,
+                  double *buildSeconds) {
   PGKP_ASSIGN(auto parsed, parseTargets(targets, makeHostDevice()->target()));
   WorkerOptions options = impl->workerOptions;
   if (options.path.empty()) {
     PGKP_ASSIGN(options.path, findWorker());
   }
 
-  // The worker's file stands for its build: asking the worker would mean starting it.
+  // The worker's file stands for its build: asking the worker would mean
+  // starting it.
   struct stat worker {};
   if (stat(options.path.c_str(), &worker) != 0)
-    return makeErrnoError(errno, fmt::format("cannot find the worker '{}'", options.path));
+    return makeErrnoError(
+        errno, fmt::format("cannot find the worker '{}'", options.path));
   Hasher hasher;
   hasher.add(std::span<const uint8_t>(source)).add(std::string_view(name));
   for (const schema::TargetT &target : parsed)
-    hasher.add(static_cast<int64_t>(target.device)).add(target.chip).add(target.features);
+    hasher.add(static_cast<int64_t>(target.device))
+        .add(target.chip)
+        .add(target.features);
   hasher.add(static_cast<int64_t>(worker.st_size))
       .add(static_cast<int64_t>(worker.st_mtim.tv_sec))
       .add(static_cast<int64_t>(worker.st_mtim.tv_nsec));
@@ -105,7 +110,8 @@ Expected<std::vector<uint8_t>> Engine::bundleFor(const std::string &name,
   const TimeNs begin = impl->clock.now();
   auto bundle = impl->store->getBundle(key);
   if (!bundle) {
-    bundle = buildBundle(options, {.name = name, .module = source, .targets = parsed});
+    bundle = buildBundle(options,
+                         {.name = name, .module = source, .targets = parsed});
     if (!bundle)
       return tl::unexpected<Error>(bundle.error());
     if (Status s = impl->store->putBundle(key, *bundle); !s)
@@ -116,10 +122,12 @@ Expected<std::vector<uint8_t>> Engine::bundleFor(const std::string &name,
   return bundle;
 }
 
-Expected<std::shared_ptr<LoadedModule>> Engine::load(std::vector<uint8_t> bundle) {
+Expected<std::shared_ptr<LoadedModule>>
+Engine::load(std::vector<uint8_t> bundle) {
   if (impl->hasModule.exchange(true))
-    return makeError(Code::unsupported, "the engine holds a module already; one engine, one "
-                                        "module in this version");
+    return makeError(Code::unsupported,
+                     "the engine holds a module already; one engine, one "
+                     "module in this version");
   auto loaded = LoadedModule::create(shared_from_this(), std::move(bundle));
   if (!loaded)
     impl->hasModule = false;

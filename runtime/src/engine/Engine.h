@@ -22,12 +22,15 @@ struct EngineOptions {
   std::string device = "host";
   /// Nothing: environment, then the default. "none": memory only.
   std::optional<std::string> cacheDir;
-  std::optional<std::string> worker; ///< path; nothing: environment, then beside the program
-  int workers = -1;                  ///< -1: environment, then cores allowed minus one
+  std::optional<std::string>
+      worker;       ///< path; nothing: environment, then beside the program
+  int workers = -1; ///< -1: environment, then cores allowed minus one
   std::string policy = "predictive"; ///< a name that makePolicy knows
   bool fallbackGeneric = true;
-  bool recordEvents = false; ///< keep the whole event log (else only what metrics need)
-  std::shared_ptr<const schema::ProfileT> profile; ///< of earlier runs; may be null
+  bool recordEvents =
+      false; ///< keep the whole event log (else only what metrics need)
+  std::shared_ptr<const schema::ProfileT>
+      profile; ///< of earlier runs; may be null
   /// Oracle only: uses relative to the first request's begin.
   std::vector<FutureUse> future;
   /// Longest time a caller waits for a variant; then generic runs.
@@ -41,19 +44,22 @@ class LoadedModule;
 /// Thread-compatible: one calling thread at a time.
 class Context : public pgkp_context {
 public:
-  static Expected<std::unique_ptr<Context>> create(std::shared_ptr<LoadedModule> module);
+  static Expected<std::unique_ptr<Context>>
+  create(std::shared_ptr<LoadedModule> module);
   ~Context();
   Context(const Context &) = delete;
 
-  /// Runs an entry: args are memref descriptors, inputs then outputs. The error of the first
-  /// failed launch, allocation or check in it; its outputs are void then.
-  Status call(uint32_t entry, std::span<const int64_t> roots, std::span<void *const> args);
+  /// Runs an entry: args are memref descriptors, inputs then outputs. The error
+  /// of the first failed launch, allocation or check in it; its outputs are
+  /// void then.
+  Status call(uint32_t entry, std::span<const int64_t> roots,
+              std::span<void *const> args);
   /// Runs one kernel.
   Status dispatch(uint32_t kernel, std::span<const int64_t> extents,
                   std::span<void *const> args);
   Status synchronize();
-  /// From now on generic variants only, unseen by forecasts and metrics: the reference of
-  /// comparisons.
+  /// From now on generic variants only, unseen by forecasts and metrics: the
+  /// reference of comparisons.
   void setReferenceOnly(bool on);
   /// Off: calls are not logged and feed no forecast.
   void setRecording(bool on);
@@ -84,10 +90,11 @@ public:
   void pausePreparation(bool paused);
   /// Pauses, and stops the jobs that run.
   void cancelPreparation();
-  /// Blocks until nothing is being prepared and every queue is drained, at most `limit`.
-  /// \returns false at the limit.
+  /// Blocks until nothing is being prepared and every queue is drained, at most
+  /// `limit`. \returns false at the limit.
   bool quiesce(TimeNs limit);
-  /// Compiles known variants over and over, for measuring interference; results are dropped.
+  /// Compiles known variants over and over, for measuring interference; results
+  /// are dropped.
   void exercisePreparation(bool on);
 
   struct Impl;
@@ -95,8 +102,8 @@ public:
 
 private:
   friend class Engine;
-  static Expected<std::shared_ptr<LoadedModule>> create(std::shared_ptr<Engine> engine,
-                                                        std::vector<uint8_t> bundle);
+  static Expected<std::shared_ptr<LoadedModule>>
+  create(std::shared_ptr<Engine> engine, std::vector<uint8_t> bundle);
   explicit LoadedModule(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl;
 };
@@ -112,10 +119,9 @@ public:
   Expected<std::shared_ptr<LoadedModule>> load(std::vector<uint8_t> bundle);
 
   /// The bundle of a module source, from the store or built by a worker.
-  Expected<std::vector<uint8_t>> bundleFor(const std::string &name,
-                                           std::vector<uint8_t> source,
-                                           const std::vector<std::string> &targets,
-                                           double *buildSeconds);
+  Expected<std::vector<uint8_t>>
+  bundleFor(const std::string &name, std::vector<uint8_t> source,
+            const std::vector<std::string> &targets, double *buildSeconds);
 
   const EngineOptions &options() const;
   /// Appends to the event log.

@@ -11,17 +11,22 @@
 
 namespace pgkp::rt {
 
-LoadedModule::LoadedModule(std::unique_ptr<Impl> impl) : impl(std::move(impl)) {}
+LoadedModule::LoadedModule(std::unique_ptr<Impl> impl)
+    : impl(std::move(impl)) {}
 LoadedModule::~LoadedModule() = default;
 LoadedModule::Impl::~Impl() { stopThreads(); }
 
 const Module &LoadedModule::module() const { return *impl->module; }
-const std::shared_ptr<Engine> &LoadedModule::engine() const { return impl->engine; }
+const std::shared_ptr<Engine> &LoadedModule::engine() const {
+  return impl->engine;
+}
 
-Status LoadedModule::announce(uint32_t entry, std::span<const int64_t> roots, double delay) {
+Status LoadedModule::announce(uint32_t entry, std::span<const int64_t> roots,
+                              double delay) {
   const auto entries = impl->module->entries();
   if (entry >= entries.size() || roots.size() != entries[entry].roots.size())
-    return makeError(Code::invalidArgument, "announce: '{}' has no entry {} with {} roots",
+    return makeError(Code::invalidArgument,
+                     "announce: '{}' has no entry {} with {} roots",
                      impl->module->name(), entry, roots.size());
   const TimeNs when = impl->engine->now() + fromSeconds(std::max(delay, 0.0));
   impl->engine->record({.t = impl->engine->now(),
@@ -34,12 +39,14 @@ Status LoadedModule::announce(uint32_t entry, std::span<const int64_t> roots, do
   return {};
 }
 
-std::string LoadedModule::explain(uint32_t kernel, std::span<const int64_t> extents) {
+std::string LoadedModule::explain(uint32_t kernel,
+                                  std::span<const int64_t> extents) {
   const KeyId key = impl->module->classify(kernel, extents);
   std::lock_guard lock(impl->brainMutex);
-  return impl->brain ? impl->brain->explain(key)
-                     : fmt::format("{}: generic; nothing is prepared under this policy",
-                                   impl->module->describe(key));
+  return impl->brain
+             ? impl->brain->explain(key)
+             : fmt::format("{}: generic; nothing is prepared under this policy",
+                           impl->module->describe(key));
 }
 
 void LoadedModule::pausePreparation(bool paused) {
@@ -75,9 +82,11 @@ bool LoadedModule::quiesce(TimeNs limit) {
   while (true) {
     bool idle;
     {
-      std::scoped_lock lock(impl->brainMutex, impl->inputMutex, impl->loadMutex);
-      idle = impl->inputs.empty() && impl->loadTasks.empty() && !impl->loadBusy &&
-             impl->brain->idle() && impl->exerciseJobs.empty();
+      std::scoped_lock lock(impl->brainMutex, impl->inputMutex,
+                            impl->loadMutex);
+      idle = impl->inputs.empty() && impl->loadTasks.empty() &&
+             !impl->loadBusy && impl->brain->idle() &&
+             impl->exerciseJobs.empty();
     }
     if (idle)
       return true;
@@ -89,7 +98,8 @@ bool LoadedModule::quiesce(TimeNs limit) {
 
 schema::ProfileT LoadedModule::profile() const {
   std::lock_guard lock(impl->brainMutex);
-  schema::ProfileT profile = impl->recorder->merge(nullptr, impl->engine->now());
+  schema::ProfileT profile =
+      impl->recorder->merge(nullptr, impl->engine->now());
   profile.device = impl->engine->deviceName();
   return profile;
 }
@@ -113,23 +123,28 @@ bool worth(double genericNs, double variantNs) {
 }
 } // namespace
 
-//===-- Loading ------------------------------------------------------------===//
+//===-- Loading
+//------------------------------------------------------------===//
 
 Status LoadedModule::Impl::loadProgram() {
   entryFunctions.assign(module->entries().size(), nullptr);
   if (module->program().empty())
     return {};
   PGKP_ASSIGN(program, SharedObject::load(module->program(), module->name()));
-  const auto *abi = static_cast<const uint32_t *>(program->find(PGKP_PROGRAM_ABI_SYMBOL));
+  const auto *abi =
+      static_cast<const uint32_t *>(program->find(PGKP_PROGRAM_ABI_SYMBOL));
   if (!abi || *abi != PGKP_PROGRAM_ABI)
-    return makeError(Code::unsupported,
-                     "the program of '{}' has ABI {}; this runtime has {}: build it again",
-                     module->name(), abi ? *abi : 0, PGKP_PROGRAM_ABI);
+    return makeError(
+        Code::unsupported,
+        "the program of '{}' has ABI {}; this runtime has {}: build it again",
+        module->name(), abi ? *abi : 0, PGKP_PROGRAM_ABI);
   for (size_t i = 0; i < entryFunctions.size(); ++i) {
     const std::string &symbol = module->entries()[i].symbol;
-    entryFunctions[i] = reinterpret_cast<pgkp_entry_fn>(program->find(symbol.c_str()));
+    entryFunctions[i] =
+        reinterpret_cast<pgkp_entry_fn>(program->find(symbol.c_str()));
     if (!entryFunctions[i])
-      return makeError(Code::corrupt, "the program of '{}' lacks the symbol '{}'",
+      return makeError(Code::corrupt,
+                       "the program of '{}' lacks the symbol '{}'",
                        module->name(), symbol);
   }
   return {};
@@ -145,11 +160,13 @@ Status LoadedModule::Impl::publishGenerics() {
     const KernelInfo &kernel = module->kernels()[i];
     const schema::Artifact *artifact = module->generic(i, kind);
     if (!artifact)
-      return makeError(Code::unsupported,
-                       "'{}' has no generic artifact of kernel '{}' for device '{}'",
-                       module->name(), kernel.name, device.name());
+      return makeError(
+          Code::unsupported,
+          "'{}' has no generic artifact of kernel '{}' for device '{}'",
+          module->name(), kernel.name, device.name());
     PGKP_ASSIGN(std::shared_ptr<const Image> image, device.load(*artifact));
-    PGKP_ASSIGN(Expr workspace, Expr::parse(artifact->workspace(), kernel.dims.size()));
+    PGKP_ASSIGN(Expr workspace,
+                Expr::parse(artifact->workspace(), kernel.dims.size()));
     generics.push_back({image, workspace});
     Variant variant;
     variant.key = kernel.firstKey + static_cast<KeyId>(kernel.classes.size());
@@ -161,7 +178,8 @@ Status LoadedModule::Impl::publishGenerics() {
 }
 
 Expected<std::shared_ptr<LoadedModule>>
-LoadedModule::create(std::shared_ptr<Engine> engine, std::vector<uint8_t> bundle) {
+LoadedModule::create(std::shared_ptr<Engine> engine,
+                     std::vector<uint8_t> bundle) {
   Engine::Impl &e = engine->get();
   auto impl = std::make_unique<Impl>();
   PGKP_ASSIGN(impl->module, Module::load(std::move(bundle)));
@@ -172,7 +190,8 @@ LoadedModule::create(std::shared_ptr<Engine> engine, std::vector<uint8_t> bundle
   for (const KernelInfo &kernel : m.kernels())
     ranks.push_back(static_cast<uint32_t>(kernel.dims.size()));
   impl->table = std::make_unique<DispatchTable>(ranks);
-  impl->loader = std::make_unique<Loader>(*e.device, *impl->table, e.clock, impl->activity);
+  impl->loader = std::make_unique<Loader>(*e.device, *impl->table, e.clock,
+                                          impl->activity);
   impl->tuner = std::make_unique<Tuner>(*e.device, e.clock);
   impl->examples.resize(m.keys().size());
   PGKP_TRY(impl->publishGenerics());
@@ -222,9 +241,10 @@ void LoadedModule::Impl::startPreparation(std::unique_ptr<Policy> policy) {
   BrainOptions brainOptions;
   brainOptions.fallbackGeneric = o.fallbackGeneric;
   brainOptions.recordForecasts = o.recordEvents;
-  brain = std::make_unique<Brain>(module, std::move(forecaster), std::move(policy),
-                                  makeGovernor(makeLinuxProbe(), e.workerOptions.workers),
-                                  StageCosts{}, brainOptions, *this, now);
+  brain = std::make_unique<Brain>(
+      module, std::move(forecaster), std::move(policy),
+      makeGovernor(makeLinuxProbe(), e.workerOptions.workers), StageCosts{},
+      brainOptions, *this, now);
   if (o.profile)
     applyProfile(*o.profile);
   findExamples();
@@ -242,17 +262,21 @@ void LoadedModule::Impl::applyProfile(const schema::ProfileT &profile) {
   std::map<Digest, const schema::KeyProfileT *> known;
   for (const auto &entry : profile.keys)
     if (entry->kernel_hash)
-      known.emplace(keyDigest(toDigest(*entry->kernel_hash), entry->facts), entry.get());
+      known.emplace(keyDigest(toDigest(*entry->kernel_hash), entry->facts),
+                    entry.get());
   for (KeyId key = 0; key < module->keys().size(); ++key) {
     const auto entry = known.find(module->keys()[key].digest);
     if (entry == known.end())
       continue;
-    if (sameDevice && entry->second->generic_ns > 0 && entry->second->variant_ns > 0)
-      applyMeasurement(key, entry->second->generic_ns, entry->second->variant_ns);
+    if (sameDevice && entry->second->generic_ns > 0 &&
+        entry->second->variant_ns > 0)
+      applyMeasurement(key, entry->second->generic_ns,
+                       entry->second->variant_ns);
   }
 }
 
-void LoadedModule::Impl::applyMeasurement(KeyId key, double genericNs, double variantNs) {
+void LoadedModule::Impl::applyMeasurement(KeyId key, double genericNs,
+                                          double variantNs) {
   brain->onMeasured(key, genericNs * 1e-9, variantNs * 1e-9);
   recorder->onKernelTimes(key, genericNs, variantNs);
   if (!worth(genericNs, variantNs))
@@ -270,7 +294,8 @@ void LoadedModule::Impl::findStored() {
   }
 }
 
-//===-- Planning thread ----------------------------------------------------===//
+//===-- Planning thread
+//----------------------------------------------------===//
 
 void LoadedModule::Impl::push(Input input, bool wake) {
   std::lock_guard lock(inputMutex);
@@ -293,15 +318,18 @@ TimeNs LoadedModule::Impl::waitFor(KeyId key, TimeNs limit) {
   return engine->now() - begin;
 }
 
-void LoadedModule::Impl::noteExtents(KeyId key, std::span<const int64_t> extents) {
+void LoadedModule::Impl::noteExtents(KeyId key,
+                                     std::span<const int64_t> extents) {
   if (sampleExtents[key].empty())
     sampleExtents[key].assign(extents.begin(), extents.end());
 }
 
-/// A root vector gives consistent extents of every kernel that the entry dispatches: examples
-/// to measure with. (Extents chosen one by one may contradict each other: the parts of a
-/// concatenation must add up, or the kernel writes past its destination.)
-void LoadedModule::Impl::noteRoots(uint32_t entry, std::span<const int64_t> roots) {
+/// A root vector gives consistent extents of every kernel that the entry
+/// dispatches: examples to measure with. (Extents chosen one by one may
+/// contradict each other: the parts of a concatenation must add up, or the
+/// kernel writes past its destination.)
+void LoadedModule::Impl::noteRoots(uint32_t entry,
+                                   std::span<const int64_t> roots) {
   constexpr int64_t reasonable = 1 << 16;
   const EntryInfo &info = module->entries()[entry];
   if (roots.size() != info.roots.size() || info.brokenLimit(roots) ||
@@ -323,10 +351,12 @@ void LoadedModule::Impl::noteRoots(uint32_t entry, std::span<const int64_t> root
   }
 }
 
-/// Examples for keys that nothing has told of yet: root vectors of typical values are tried,
-/// middle sizes first. What none of them reaches is measured once it was used.
+/// Examples for keys that nothing has told of yet: root vectors of typical
+/// values are tried, middle sizes first. What none of them reaches is measured
+/// once it was used.
 void LoadedModule::Impl::findExamples() {
-  static constexpr int64_t typical[] = {48, 32, 17, 64, 16, 7, 4, 1, 100, 128, 2, 256, 3, 0};
+  static constexpr int64_t typical[] = {48, 32,  17,  64, 16,  7, 4,
+                                        1,  100, 128, 2,  256, 3, 0};
   constexpr size_t numTypical = std::size(typical), maxTries = 4096;
   for (uint32_t entry = 0; entry < module->entries().size(); ++entry) {
     const size_t numRoots = module->entries()[entry].roots.size();
@@ -350,7 +380,8 @@ void LoadedModule::Impl::findExamples() {
 void LoadedModule::Impl::drainHistory(TimeNs) {
   history.drain([&](const Use &use) {
     recorder->onUse(use.key, use.at, sampleExtents[use.key]);
-    brain->onUse(use.key, use.ran, toSeconds(use.kernelNs), use.stream, use.number, use.at);
+    brain->onUse(use.key, use.ran, toSeconds(use.kernelNs), use.stream,
+                 use.number, use.at);
   });
 }
 
@@ -400,12 +431,17 @@ void LoadedModule::Impl::onResult(CompileResult &result, TimeNs now) {
   const KeyId key = job->second;
   jobKeys.erase(job);
   if (result.outcome == JobOutcome::done) {
-    recorder->onStageTimes(key, toSeconds(result.finished - result.started) * 1e3, 0);
-    // A full or broken disk costs the next process a compile, not this one its variant.
-    if (auto s = engine->get().store->put(contentKeys[key], std::move(result.payload)); !s)
+    recorder->onStageTimes(
+        key, toSeconds(result.finished - result.started) * 1e3, 0);
+    // A full or broken disk costs the next process a compile, not this one its
+    // variant.
+    if (auto s = engine->get().store->put(contentKeys[key],
+                                          std::move(result.payload));
+        !s)
       log(LogLevel::info, "store: {}", s.error().message);
   } else if (result.outcome != JobOutcome::cancelled) {
-    log(LogLevel::info, "preparing {}: {}", module->describe(key), result.message);
+    log(LogLevel::info, "preparing {}: {}", module->describe(key),
+        result.message);
   }
   brain->onJobResult(key, result, now);
 }
@@ -413,7 +449,8 @@ void LoadedModule::Impl::onResult(CompileResult &result, TimeNs now) {
 void LoadedModule::Impl::publishFlags() {
   bool changed = false;
   for (KeyId key = 0; key < module->keys().size(); ++key)
-    if (!flags[key].settled.load(std::memory_order_relaxed) && brain->settled(key)) {
+    if (!flags[key].settled.load(std::memory_order_relaxed) &&
+        brain->settled(key)) {
       flags[key].settled.store(true, std::memory_order_release);
       changed = true;
     }
@@ -432,9 +469,10 @@ void LoadedModule::Impl::planningLoop() {
       std::unique_lock lock(inputMutex);
       if (!stopping && inputs.empty()) {
         const TimeNs now = engine->now();
-        // Uses do not wake this thread: it looks for them often enough to keep the history
-        // from overflowing.
-        const TimeNs period = std::min<TimeNs>(std::max<TimeNs>(wake - now, 0), 20 * kNsPerMs);
+        // Uses do not wake this thread: it looks for them often enough to keep
+        // the history from overflowing.
+        const TimeNs period =
+            std::min<TimeNs>(std::max<TimeNs>(wake - now, 0), 20 * kNsPerMs);
         inputReady.wait_for(lock, std::chrono::nanoseconds(period));
       }
       if (stopping)
@@ -508,13 +546,15 @@ CompileSpec LoadedModule::Impl::compileSpec(KeyId key) const {
 }
 
 CompileJob LoadedModule::Impl::compileJob(KeyId key, JobId job) const {
-  return makeCompileJob(job, contentKeys[key], compileSpec(key), module->describe(key));
+  return makeCompileJob(job, contentKeys[key], compileSpec(key),
+                        module->describe(key));
 }
 
 /// Keeps every worker busy with variants that are known already.
 void LoadedModule::Impl::exercise() {
   const auto keys = module->keys();
-  for (size_t tries = 0; tries < keys.size() && pool->running() < pool->capacity(); ++tries) {
+  for (size_t tries = 0;
+       tries < keys.size() && pool->running() < pool->capacity(); ++tries) {
     const KeyId key = static_cast<KeyId>(nextExerciseJob % keys.size());
     const JobId job = nextExerciseJob++;
     if (module->isGeneric(key))
@@ -542,7 +582,8 @@ void LoadedModule::Impl::stopThreads() {
     planner.join();
   if (loading.joinable())
     loading.join();
-  // Results that still arrive find the queue closed; callers that wait are let go.
+  // Results that still arrive find the queue closed; callers that wait are let
+  // go.
   pool.reset();
   if (flags)
     for (KeyId key = 0; key < module->keys().size(); ++key)
@@ -551,7 +592,8 @@ void LoadedModule::Impl::stopThreads() {
   settledChanged.notify_all();
 }
 
-//===-- Loading thread -----------------------------------------------------===//
+//===-- Loading thread
+//-----------------------------------------------------===//
 
 void LoadedModule::Impl::loadingLoop() {
   while (true) {
@@ -583,7 +625,8 @@ void LoadedModule::Impl::loadingLoop() {
 void LoadedModule::Impl::submitLoad(const LoadTask &task) {
   auto stored = engine->get().store->get(contentKeys[task.key]);
   if (!stored) {
-    push(LoadFailedInput{task.key, stored.error().message, KeyStage::absent}, /*wake=*/true);
+    push(LoadFailedInput{task.key, stored.error().message, KeyStage::absent},
+         /*wake=*/true);
     return;
   }
   const uint32_t kernel = module->keys()[task.key].kernel;
@@ -604,15 +647,20 @@ void LoadedModule::Impl::submitLoad(const LoadTask &task) {
 
 void LoadedModule::Impl::finishLoad(LoadResult &result) {
   const KeyId key = result.key;
-  record({.t = result.begin, .kind = EventKind::loadBegin, .key = key, .id = result.window});
+  record({.t = result.begin,
+          .kind = EventKind::loadBegin,
+          .key = key,
+          .id = result.window});
   record({.t = result.end,
           .kind = EventKind::loadEnd,
           .key = key,
           .id = result.window,
           .a = !result.variant});
   if (!result.variant) {
-    // The record verified when it was read, so another compile would give the same.
-    push(LoadFailedInput{key, result.variant.error().message, KeyStage::failed}, /*wake=*/true);
+    // The record verified when it was read, so another compile would give the
+    // same.
+    push(LoadFailedInput{key, result.variant.error().message, KeyStage::failed},
+         /*wake=*/true);
     return;
   }
   Variant variant = std::move(*result.variant);
@@ -621,13 +669,15 @@ void LoadedModule::Impl::finishLoad(LoadResult &result) {
     if (!measured) {
       // Without extents to measure with it waits for a use to tell some.
       push(LoadFailedInput{key, measured.error().message,
-                           measured.error().code == Code::unavailable ? KeyStage::stored
-                                                                      : KeyStage::failed},
+                           measured.error().code == Code::unavailable
+                               ? KeyStage::stored
+                               : KeyStage::failed},
            /*wake=*/true);
       return;
     }
     const bool better = worth(measured->genericNs, measured->variantNs);
-    push(MeasuredInput{key, measured->genericNs * 1e-9, measured->variantNs * 1e-9, better},
+    push(MeasuredInput{key, measured->genericNs * 1e-9,
+                       measured->variantNs * 1e-9, better},
          /*wake=*/true);
     if (!better)
       return;
@@ -635,15 +685,18 @@ void LoadedModule::Impl::finishLoad(LoadResult &result) {
     variant.gain = measured->genericNs / measured->variantNs;
   }
   if (Status s = table->publish(result.kernel, std::move(variant)); !s) {
-    push(LoadFailedInput{key, s.error().message, KeyStage::failed}, /*wake=*/true);
+    push(LoadFailedInput{key, s.error().message, KeyStage::failed},
+         /*wake=*/true);
     return;
   }
-  // Before the planner hears of it: a dispatch that finds the variant must count as ready.
+  // Before the planner hears of it: a dispatch that finds the variant must
+  // count as ready.
   flags[key].ready.store(true, std::memory_order_release);
   push(LoadedInput{key, toSeconds(result.end - result.begin)}, /*wake=*/true);
 }
 
-Expected<TuningResult> LoadedModule::Impl::measure(KeyId key, const Variant &variant) {
+Expected<TuningResult> LoadedModule::Impl::measure(KeyId key,
+                                                   const Variant &variant) {
   Engine::Impl &e = engine->get();
   const std::string device = e.device->name();
   if (auto known = e.store->getTuning(contentKeys[key], device)) {
@@ -657,16 +710,20 @@ Expected<TuningResult> LoadedModule::Impl::measure(KeyId key, const Variant &var
   const KernelInfo &kernel = module->kernels()[kernelIndex];
   const std::vector<int64_t> &extents = examples[key];
   if (extents.size() != kernel.dims.size())
-    return makeError(Code::unavailable, "no extents are known to measure {} with",
+    return makeError(Code::unavailable,
+                     "no extents are known to measure {} with",
                      module->describe(key));
   auto workspace = [&](const Expr &expr) {
-    return expr.empty() ? 0 : static_cast<uint64_t>(expr.evaluate(extents).value_or(0));
+    return expr.empty()
+               ? 0
+               : static_cast<uint64_t>(expr.evaluate(extents).value_or(0));
   };
   const Generic &generic = generics[kernelIndex];
-  PGKP_ASSIGN(TuneResult result,
-              tuner->measure(kernel, extents,
-                             {generic.image.get(), workspace(generic.workspace)},
-                             {variant.image.get(), workspace(variant.workspace)}));
+  PGKP_ASSIGN(
+      TuneResult result,
+      tuner->measure(kernel, extents,
+                     {generic.image.get(), workspace(generic.workspace)},
+                     {variant.image.get(), workspace(variant.workspace)}));
   record({.kind = EventKind::tune,
           .key = key,
           .a = result.launches,
@@ -678,9 +735,11 @@ Expected<TuningResult> LoadedModule::Impl::measure(KeyId key, const Variant &var
   tuning.key = module->keys()[key].digest;
   tuning.device = device;
   tuning.genericNs = result.genericNs;
-  // A variant that most pairs do not prefer is no better, whatever its median says.
-  tuning.variantNs = result.worth ? result.variantNs
-                                  : std::max(result.variantNs, result.genericNs);
+  // A variant that most pairs do not prefer is no better, whatever its median
+  // says.
+  tuning.variantNs = result.worth
+                         ? result.variantNs
+                         : std::max(result.variantNs, result.genericNs);
   tuning.launches = result.launches;
   tuning.extents = extents;
   if (Status s = e.store->putTuning(tuning); !s)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-/// \file What the files of the engine share: the state of an engine and of a loaded module.
+/// \file What the files of the engine share: the state of an engine and of a
+/// loaded module.
 #pragma once
 
 #include "base/Thread.h"
@@ -82,22 +83,24 @@ struct MeasuredInput {
 struct LoadFailedInput {
   KeyId key;
   std::string reason;
-  KeyStage next; ///< absent: compile it again; stored: load it again; failed: neither
+  KeyStage next; ///< absent: compile it again; stored: load it again; failed:
+                 ///< neither
 };
-using Input = std::variant<RequestInput, RequestDoneInput, AnnounceInput, HintInput, MissInput,
-                           DemandInput, ResultInput, LoadedInput, MeasuredInput,
-                           LoadFailedInput>;
+using Input = std::variant<RequestInput, RequestDoneInput, AnnounceInput,
+                           HintInput, MissInput, DemandInput, ResultInput,
+                           LoadedInput, MeasuredInput, LoadFailedInput>;
 
 struct LoadedModule::Impl final : BrainActions {
   std::shared_ptr<const Module> module;
   std::shared_ptr<Engine> engine;
   std::unique_ptr<SharedObject> program;
-  std::vector<pgkp_entry_fn> entryFunctions; ///< by entry; null: the bundle has no program
+  std::vector<pgkp_entry_fn>
+      entryFunctions; ///< by entry; null: the bundle has no program
   Activity activity;
   std::unique_ptr<DispatchTable> table;
   std::unique_ptr<Loader> loader;
-  std::unique_ptr<Tuner> tuner;                ///< the loading thread's
-  std::vector<std::vector<int64_t>> examples;  ///< by key; the loading thread's
+  std::unique_ptr<Tuner> tuner;               ///< the loading thread's
+  std::vector<std::vector<int64_t>> examples; ///< by key; the loading thread's
   struct Generic {
     std::shared_ptr<const Image> image;
     Expr workspace;

@@ -66,8 +66,8 @@ private:
   /// Lets time pass: completions and plan ticks happen in order.
   void advanceTo(TimeNs t) {
     while (true) {
-      const TimeNs next = std::min(nextPlan, completions.empty() ? kForever
-                                                                  : completions.top().at);
+      const TimeNs next = std::min(
+          nextPlan, completions.empty() ? kForever : completions.top().at);
       if (next > t)
         break;
       now = std::max(now, next);
@@ -82,7 +82,10 @@ private:
     const Completion done = completions.top();
     completions.pop();
     if (done.job == 0) {
-      record({.t = now, .kind = EventKind::loadEnd, .key = done.key, .id = done.order});
+      record({.t = now,
+              .kind = EventKind::loadEnd,
+              .key = done.key,
+              .id = done.order});
       brain->onLoaded(done.key, toSeconds(now - done.started), now);
       return;
     }
@@ -98,29 +101,34 @@ private:
 
   void replan() { nextPlan = std::max(now + 1, brain->plan(now)); }
 
-  double kernelSeconds(const KernelInfo &kernel, std::span<const int64_t> extents,
-                       bool generic) const {
-    const double flops = kernel.flops.empty()
-                             ? 0
-                             : static_cast<double>(kernel.flops.evaluate(extents).value_or(0));
-    const double bytes = kernel.bytes.empty()
-                             ? 0
-                             : static_cast<double>(kernel.bytes.evaluate(extents).value_or(0));
+  double kernelSeconds(const KernelInfo &kernel,
+                       std::span<const int64_t> extents, bool generic) const {
+    const double flops =
+        kernel.flops.empty()
+            ? 0
+            : static_cast<double>(kernel.flops.evaluate(extents).value_or(0));
+    const double bytes =
+        kernel.bytes.empty()
+            ? 0
+            : static_cast<double>(kernel.bytes.evaluate(extents).value_or(0));
     const double best = std::max(flops / options.flopsPerSecond,
                                  bytes / options.bytesPerSecond) +
                         options.overhead;
     if (!generic)
       return best;
-    return best * (kernel.family.find("matmul") != std::string::npos ? options.matmulSlowdown
-                                                                      : options.otherSlowdown);
+    return best * (kernel.family.find("matmul") != std::string::npos
+                       ? options.matmulSlowdown
+                       : options.otherSlowdown);
   }
 
-  void dispatch(uint32_t kernel, std::span<const int64_t> extents, uint64_t request);
+  void dispatch(uint32_t kernel, std::span<const int64_t> extents,
+                uint64_t request);
 
   std::shared_ptr<const Module> module;
   const ReplayOptions &options;
   std::unique_ptr<Brain> brain;
-  std::priority_queue<Completion, std::vector<Completion>, std::greater<>> completions;
+  std::priority_queue<Completion, std::vector<Completion>, std::greater<>>
+      completions;
   std::vector<Event> events;
   TimeNs now = 0, nextPlan = 0;
   uint64_t order = 1;
@@ -143,15 +151,16 @@ void Simulation::dispatch(uint32_t kernel, std::span<const int64_t> extents,
       advanceTo(completions.top().at);
   }
   const TimeNs waited = now - entered;
-  const bool own = brain->stage(key) == KeyStage::ready;
-  const double seconds = kernelSeconds(info, extents, !own);
+  const bool special = brain->stage(key) == KeyStage::ready,
+             own = special || key == generic;
+  const double seconds = kernelSeconds(info, extents, !special);
   record({.t = entered,
           .kind = EventKind::dispatch,
           .key = key,
           .ran = own ? kNoKey : generic,
           .id = request,
           .a = static_cast<int64_t>(waited > 0 ? DispatchReason::waited
-                                    : own      ? DispatchReason::classMatch
+                                    : special  ? DispatchReason::classMatch
                                                : DispatchReason::generic),
           .b = wasReady,
           .value = toSeconds(waited),
@@ -164,16 +173,18 @@ void Simulation::dispatch(uint32_t kernel, std::span<const int64_t> extents,
   advanceTo(now + fromSeconds(seconds));
 }
 
-Expected<ReplayResult> Simulation::run(const std::vector<ReplayRequest> &requests,
-                                       std::vector<FutureUse> future) {
+Expected<ReplayResult>
+Simulation::run(const std::vector<ReplayRequest> &requests,
+                std::vector<FutureUse> future) {
   auto policy = makePolicy(options.policy);
   if (!policy)
     return makeError(Code::invalidArgument, "no policy '{}'", options.policy);
-  blocks = policy->blocksOnMiss() || (!options.fallbackGeneric && options.policy != "off");
+  blocks = policy->blocksOnMiss() ||
+           (!options.fallbackGeneric && options.policy != "off");
   const bool oracle = options.policy == "oracle";
-  auto forecaster =
-      oracle ? makeOracle(module, std::move(future), 0)
-             : makeForecaster(module, options.profile.get(), ForecasterOptions{}, 0);
+  auto forecaster = oracle ? makeOracle(module, std::move(future), 0)
+                           : makeForecaster(module, options.profile.get(),
+                                            ForecasterOptions{}, 0);
   BrainOptions brainOptions;
   brainOptions.fallbackGeneric = options.fallbackGeneric;
   brainOptions.matmulSlowdown = options.matmulSlowdown;
@@ -181,23 +192,30 @@ Expected<ReplayResult> Simulation::run(const std::vector<ReplayRequest> &request
   StageCosts costs;
   costs.compile = costs.compileCpu = options.compileMedian;
   costs.load = options.load;
-  brain = std::make_unique<Brain>(module, std::move(forecaster), std::move(policy),
-                                  makeFixedGovernor(options.workers), costs, brainOptions,
-                                  *this, 0);
+  brain = std::make_unique<Brain>(
+      module, std::move(forecaster), std::move(policy),
+      makeFixedGovernor(options.workers), costs, brainOptions, *this, 0);
   record({.kind = EventKind::engineStart});
   replan();
 
   const TimeNs begin = fromSeconds(options.lead);
   const double first = requests.front().arrival;
-  auto arrival = [&](size_t i) { return begin + fromSeconds(requests[i].arrival - first); };
+  auto arrival = [&](size_t i) {
+    return begin + fromSeconds(requests[i].arrival - first);
+  };
   size_t announced = 0;
   for (size_t i = 0; i < requests.size(); ++i) {
     const ReplayRequest &request = requests[i];
     advanceTo(arrival(i));
     announced = std::max(announced, i + 1);
-    while (options.announce && announced < requests.size() && arrival(announced) <= now) {
-      brain->onAnnounce(requests[announced].entry, requests[announced].roots, now, now);
-      record({.t = now, .kind = EventKind::announce, .id = announced, .value = toSeconds(now)});
+    while (options.announce && announced < requests.size() &&
+           arrival(announced) <= now) {
+      brain->onAnnounce(requests[announced].entry, requests[announced].roots,
+                        now, now);
+      record({.t = now,
+              .kind = EventKind::announce,
+              .id = announced,
+              .value = toSeconds(now)});
       ++announced;
       nextPlan = std::min(nextPlan, now + 1);
     }
@@ -245,7 +263,8 @@ Expected<ReplayResult> replay(std::shared_ptr<const Module> module,
     ReplayOptions recording = options;
     recording.policy = "off";
     recording.fallbackGeneric = true;
-    PGKP_ASSIGN(ReplayResult pass, Simulation(module, recording).run(requests, {}));
+    PGKP_ASSIGN(ReplayResult pass,
+                Simulation(module, recording).run(requests, {}));
     for (const Event &event : pass.events)
       if (event.kind == EventKind::dispatch)
         future.push_back({event.t, event.key});

@@ -7,9 +7,9 @@
 
 namespace pgkp::rt {
 
-/// Counts requests in flight. A request ends when its stream was synchronized, so
-/// none in flight means an idle device, as far as we launch on it. Thread-safe;
-/// begin and end cost one atomic operation each.
+/// Counts requests in flight. A request ends when its stream was synchronized,
+/// so none in flight means an idle device, as far as we launch on it.
+/// Thread-safe; begin and end cost one atomic operation each.
 class Activity {
 public:
   void begin() {

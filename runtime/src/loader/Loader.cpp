@@ -11,14 +11,13 @@ bool sameFacts(const flatbuffers::Vector<const schema::Fact *> *stored,
                std::span<const schema::Fact> expected) {
   if (!stored)
     return expected.empty();
-  return std::equal(stored->begin(), stored->end(), expected.begin(),
-                    expected.end(),
-                    [](const schema::Fact *a, const schema::Fact &b) {
-                      return a->kind() == b.kind() && a->dim() == b.dim() &&
-                             a->a() == b.a() &&
-                             (b.kind() != schema::FactKind::range ||
-                              a->b() == b.b());
-                    });
+  return std::equal(
+      stored->begin(), stored->end(), expected.begin(), expected.end(),
+      [](const schema::Fact *a, const schema::Fact &b) {
+        return a->kind() == b.kind() && a->dim() == b.dim() &&
+               a->a() == b.a() &&
+               (b.kind() != schema::FactKind::range || a->b() == b.b());
+      });
 }
 
 /// Everything that must hold of the bytes before the device sees them.
@@ -36,10 +35,10 @@ Expected<const schema::Artifact *> verify(const LoadRequest &request) {
     return makeError(Code::corrupt,
                      "kernel '{}': artifact lacks a key or a checksum", name);
   if (toDigest(*artifact->kernel_hash()) != request.kernelHash)
-    return makeError(Code::corrupt,
-                     "kernel '{}': artifact is for kernel {}, expected {}", name,
-                     toDigest(*artifact->kernel_hash()).hex().substr(0, 16),
-                     request.kernelHash.hex().substr(0, 16));
+    return makeError(
+        Code::corrupt, "kernel '{}': artifact is for kernel {}, expected {}",
+        name, toDigest(*artifact->kernel_hash()).hex().substr(0, 16),
+        request.kernelHash.hex().substr(0, 16));
   if (!sameFacts(artifact->facts(), request.facts))
     return makeError(Code::corrupt,
                      "kernel '{}': artifact is for another class, expected {}",
@@ -80,8 +79,9 @@ bool Loader::demand(KeyId key) {
 
 size_t Loader::cancel(KeyId key) {
   std::lock_guard lock(mutex);
-  return std::erase_if(
-      queue, [&](const Waiting &waiting) { return waiting.request.key == key; });
+  return std::erase_if(queue, [&](const Waiting &waiting) {
+    return waiting.request.key == key;
+  });
 }
 
 size_t Loader::waiting() const {
@@ -138,8 +138,8 @@ PumpResult Loader::pump() {
   uint64_t failed = 0;
   for (Waiting &waiting : ready) {
     LoadRequest &request = waiting.request;
-    LoadResult load{request.kernel, request.key, window, clock.now(), 0,
-                    this->load(request)};
+    LoadResult load{request.kernel, request.key, window,
+                    clock.now(),    0,           this->load(request)};
     if (load.variant && request.publish)
       if (Status status = table.publish(request.kernel, *load.variant); !status)
         load.variant = tl::unexpected<Error>(std::move(status.error()));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-/// \file From verified bytes to dispatchable variants, at moments that do not hurt.
+/// \file From verified bytes to dispatchable variants, at moments that do not
+/// hurt.
 #pragma once
 
 #include "base/Clock.h"
@@ -20,11 +21,13 @@ namespace pgkp::rt {
 struct LoadRequest {
   uint32_t kernel = 0;
   KeyId key = kNoKey;
-  /// What the artifact must be for: a record filed under a wrong key is refused.
+  /// What the artifact must be for: a record filed under a wrong key is
+  /// refused.
   Digest kernelHash;
   std::vector<schema::Fact> facts;
   size_t numExtents = 0;
-  /// A serialized Artifact. The loader owns the bytes that it verifies and loads.
+  /// A serialized Artifact. The loader owns the bytes that it verifies and
+  /// loads.
   std::vector<uint8_t> artifact;
   /// A caller waits for it: no postponement.
   bool demanded = false;
@@ -39,8 +42,8 @@ struct LoadResult {
   KeyId key = kNoKey;
   uint64_t window = 0;
   TimeNs begin = 0, end = 0;
-  /// Ready to publish, or published. Errors: corrupt (bytes that do not verify or
-  /// belong to another key), and what Device::load says.
+  /// Ready to publish, or published. Errors: corrupt (bytes that do not verify
+  /// or belong to another key), and what Device::load says.
   Expected<Variant> variant;
 };
 
@@ -50,8 +53,8 @@ struct PumpResult {
 };
 
 struct LoaderCounts {
-  uint64_t loaded = 0;   ///< images
-  uint64_t shared = 0;   ///< loads that found the image already there
+  uint64_t loaded = 0; ///< images
+  uint64_t shared = 0; ///< loads that found the image already there
   uint64_t failed = 0;
   uint64_t windows = 0;  ///< calls that loaded something
   uint64_t deferred = 0; ///< loads that were postponed at least once
@@ -60,15 +63,16 @@ struct LoaderCounts {
 };
 
 struct LoaderOptions {
-  /// On devices where loading drains: after this long a load no longer waits for
-  /// an idle moment. A busy server would never load otherwise.
+  /// On devices where loading drains: after this long a load no longer waits
+  /// for an idle moment. A busy server would never load otherwise.
   TimeNs maxDefer = 2 * kNsPerSecond;
 };
 
 /// Owns no thread. Where loading does not drain the device, everything loads at
-/// the next pump. Where it does, loads gather until `activity` is idle, a caller
-/// demands one or one has waited for maxDefer; then all of them share the window,
-/// and unloading uses it too. Thread-safe, except that one thread at a time pumps.
+/// the next pump. Where it does, loads gather until `activity` is idle, a
+/// caller demands one or one has waited for maxDefer; then all of them share
+/// the window, and unloading uses it too. Thread-safe, except that one thread
+/// at a time pumps.
 class Loader {
 public:
   /// All four must outlive the loader, and the device the images.
@@ -107,7 +111,8 @@ private:
 
   bool mayDrain(TimeNs now, const std::deque<Waiting> &waiting) const;
   Expected<Variant> load(LoadRequest &request);
-  Expected<std::shared_ptr<const Image>> imageFor(const schema::Artifact &artifact);
+  Expected<std::shared_ptr<const Image>>
+  imageFor(const schema::Artifact &artifact);
 
   Device &device;
   DispatchTable &table;
@@ -116,7 +121,7 @@ private:
   const LoaderOptions options;
   std::shared_ptr<Graveyard> graveyard;
   std::map<Digest, std::weak_ptr<const Image>> images; ///< pumping thread only
-  mutable std::mutex mutex; ///< queue, count
+  mutable std::mutex mutex;                            ///< queue, count
   std::deque<Waiting> queue;
   LoaderCounts count;
 };

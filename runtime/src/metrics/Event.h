@@ -25,16 +25,16 @@ enum class EventKind : uint8_t {
   announce,     ///< id = request, value = expected begin (s since engineStart)
   dispatch,     ///< t = entry; key (of the class), stream, id = request,
                 ///< a = reason (DispatchReason), b = key's variant ready before
-            ///< entry (0/1), ran = key whose variant ran where that is not
-            ///< `key`, value = entry to launch issued, waiting included
-            ///< (negative: not sampled), value2 = waited, value3 = kernel time
-            ///< (negative: not measured)
+                ///< entry (0/1), ran = key whose variant ran where that is not
+                ///< `key`, value = entry to launch issued, waiting included
+  ///< (negative: not sampled), value2 = waited, value3 = kernel time
+  ///< (negative: not measured)
   forecast, ///< key, value = F(planning horizon), value2 = F(10 s), both
             ///< probabilities, value3 = expected time of the missing stages: at
             ///< a plan tick
-  nextKey, ///< key = predicted (kNoKey: none), stream,
-           ///< id = number of the dispatch on its stream that it predicts (0 =
-           ///< first)
+  nextKey,  ///< key = predicted (kNoKey: none), stream,
+            ///< id = number of the dispatch on its stream that it predicts (0 =
+            ///< first)
   jobQueued, ///< key, id = job, a = 1 if speculative: waits for a worker
   jobStart,  ///< key, id = job, a = 1 if speculative
   jobEnd, ///< key, id = job, a = JobOutcome (0 = done), value = cpu s, value2 =

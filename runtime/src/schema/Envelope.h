@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-/// \file What every file of ours starts with: magic, kind, version, size, checksum.
+/// \file What every file of ours starts with: magic, kind, version, size,
+/// checksum.
 #pragma once
 
 #include "base/Digest.h"
@@ -20,23 +21,26 @@ enum class FileKind : uint32_t {
   tuning = 5
 };
 
-/// 64 bytes, little endian: magic "PGKPFILE", kind u32, format u32, payload size u64,
-/// reserved u64 (0), BLAKE2b-256 of the payload.
+/// 64 bytes, little endian: magic "PGKPFILE", kind u32, format u32, payload
+/// size u64, reserved u64 (0), BLAKE2b-256 of the payload.
 constexpr size_t kEnvelopeBytes = 64;
 constexpr uint32_t kFormatVersion = 1;
 
 /// Envelope and payload as one buffer.
 std::vector<uint8_t> seal(FileKind kind, std::span<const uint8_t> payload);
 
-/// The payload inside `file`. Corrupt: bad magic, size or checksum. Unsupported: another
-/// format version or kind. `what` names the file in the message.
-Expected<std::span<const uint8_t>> unseal(FileKind kind, std::span<const uint8_t> file,
-                                          const std::string &what);
+/// The payload inside `file`. Corrupt: bad magic, size or checksum.
+/// Unsupported: another format version or kind. `what` names the file in the
+/// message.
+Expected<std::span<const uint8_t>>
+unseal(FileKind kind, std::span<const uint8_t> file, const std::string &what);
 
 /// Reads a whole file and unseals it. \returns the payload alone.
-Expected<std::vector<uint8_t>> readSealed(FileKind kind, const std::string &path);
+Expected<std::vector<uint8_t>> readSealed(FileKind kind,
+                                          const std::string &path);
 /// Writes to a temporary file in the same directory, syncs it, renames it.
-Status writeSealed(FileKind kind, const std::string &path, std::span<const uint8_t> payload);
+Status writeSealed(FileKind kind, const std::string &path,
+                   std::span<const uint8_t> payload);
 
 /// "bundle", "artifact", ...
 const char *kindName(FileKind kind);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-/// \file What a forecast says about one key; produced by forecast, read by planner and metrics.
+/// \file What a forecast says about one key; produced by forecast, read by
+/// planner and metrics.
 #pragma once
 
 #include "schema/common_generated.h"
@@ -16,15 +17,17 @@ constexpr KeyId kNoKey = ~KeyId{0};
 
 /// Distribution of the time until a key's next (for an unused key: first) use.
 ///   F(x) = mass * (1 - exp(-rate x))           hazard: no date known
-///   F(x) = mass * Phi((x - date) / sigma)      dated: announced or extrapolated
-/// algorithms.md section 1 and 2b. Times in seconds from the moment of the forecast.
+///   F(x) = mass * Phi((x - date) / sigma)      dated: announced or
+///   extrapolated
+/// algorithms.md section 1 and 2b. Times in seconds from the moment of the
+/// forecast.
 struct FirstUse {
-  double mass = 0;      ///< P(used at all within the planning horizon)
-  double hazard = 0;    ///< 1/s, for undated forecasts
-  double date = -1;     ///< s; negative: undated
-  double sigma = 0;     ///< s, for dated forecasts
-  double useRate = 0;   ///< expected uses per second once it is in use
-  double lower = 0;     ///< lower confidence bound of `mass`
+  double mass = 0;    ///< P(used at all within the planning horizon)
+  double hazard = 0;  ///< 1/s, for undated forecasts
+  double date = -1;   ///< s; negative: undated
+  double sigma = 0;   ///< s, for dated forecasts
+  double useRate = 0; ///< expected uses per second once it is in use
+  double lower = 0;   ///< lower confidence bound of `mass`
   schema::Provenance provenance = schema::Provenance::structure;
 
   bool dated() const { return date >= 0; }

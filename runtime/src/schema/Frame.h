@@ -24,8 +24,8 @@ Status checkFrameHeader(const FrameHeader &header);
 
 /// Blocking, EINTR-safe, never raises SIGPIPE.
 Status writeFrame(int fd, std::span<const uint8_t> payload);
-/// Blocking. notFound: the other end closed between frames. corrupt: bad header, a size over
-/// kMaxFrameBytes, or an end in the middle of a frame.
+/// Blocking. notFound: the other end closed between frames. corrupt: bad
+/// header, a size over kMaxFrameBytes, or an end in the middle of a frame.
 Expected<std::vector<uint8_t>> readFrame(int fd);
 
 } // namespace pgkp::rt

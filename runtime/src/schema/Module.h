@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-/// \file A loaded bundle: what the runtime knows of kernels, classes, entries and roots.
+/// \file A loaded bundle: what the runtime knows of kernels, classes, entries
+/// and roots.
 #pragma once
 
 #include "base/Digest.h"
@@ -16,7 +17,8 @@
 
 namespace pgkp::rt {
 
-/// An expression over a vector of symbols, flattened for evaluation. Thread-safe: immutable.
+/// An expression over a vector of symbols, flattened for evaluation.
+/// Thread-safe: immutable.
 class Expr {
 public:
   Expr() = default;
@@ -31,7 +33,8 @@ private:
 };
 
 bool holds(const schema::Fact &fact, std::span<const int64_t> extents);
-bool holds(std::span<const schema::Fact> facts, std::span<const int64_t> extents);
+bool holds(std::span<const schema::Fact> facts,
+           std::span<const int64_t> extents);
 /// "d0 == 1, d1 % 16 == 0"; "generic" for no facts.
 std::string toString(std::span<const schema::Fact> facts);
 
@@ -54,7 +57,8 @@ struct KernelInfo {
   std::vector<schema::ConfigT> configs;
   Expr flops, bytes;
   std::span<const uint8_t> bytecode;
-  KeyId firstKey = 0; ///< key of class i is firstKey + i; generic is firstKey + classes.size()
+  KeyId firstKey = 0; ///< key of class i is firstKey + i; generic is firstKey +
+                      ///< classes.size()
 };
 
 struct SiteInfo {
@@ -90,26 +94,33 @@ struct EntryInfo {
   std::vector<Limit> limits;
 
   /// The first limit that these roots break, as one line; nothing: all hold.
-  std::optional<std::string> brokenLimit(std::span<const int64_t> rootValues) const;
+  std::optional<std::string>
+  brokenLimit(std::span<const int64_t> rootValues) const;
 };
 
 struct KeyInfo {
   uint32_t kernel;
   uint32_t classIndex; ///< == classes.size(): generic
-  Digest digest;       ///< kernel hash + canonical facts: the key's identity across runs
+  Digest
+      digest; ///< kernel hash + canonical facts: the key's identity across runs
 };
 
 /// Thread-safe: immutable after loading.
 class Module {
 public:
-  /// Takes the bytes of a verified Bundle FlatBuffer (without envelope) and checks what the
-  /// FlatBuffers verifier cannot: indices, expressions, fact bounds, symbol names.
-  static Expected<std::shared_ptr<const Module>> load(std::vector<uint8_t> bundle);
+  /// Takes the bytes of a verified Bundle FlatBuffer (without envelope) and
+  /// checks what the FlatBuffers verifier cannot: indices, expressions, fact
+  /// bounds, symbol names.
+  static Expected<std::shared_ptr<const Module>>
+  load(std::vector<uint8_t> bundle);
 
   const std::string &name() const { return moduleName; }
   const Digest &hash() const { return moduleHash; }
-  /// Build identities of who made the bundle; variants must come from the same build.
-  std::string_view producer() const { return bundle->producer()->string_view(); }
+  /// Build identities of who made the bundle; variants must come from the same
+  /// build.
+  std::string_view producer() const {
+    return bundle->producer()->string_view();
+  }
   std::span<const KernelInfo> kernels() const { return kernelInfos; }
   std::span<const EntryInfo> entries() const { return entryInfos; }
   std::span<const KeyInfo> keys() const { return keyInfos; }
@@ -120,18 +131,22 @@ public:
   const schema::Artifact *generic(uint32_t kernel, schema::DeviceKind device,
                                   std::string_view chip = {}) const;
 
-  /// The key of a call: the first class whose facts hold, else generic. No allocation.
+  /// The key of a call: the first class whose facts hold, else generic. No
+  /// allocation.
   KeyId classify(uint32_t kernel, std::span<const int64_t> extents) const;
   bool isGeneric(KeyId key) const {
-    return keyInfos[key].classIndex == kernelInfos[keyInfos[key].kernel].classes.size();
+    return keyInfos[key].classIndex ==
+           kernelInfos[keyInfos[key].kernel].classes.size();
   }
   std::span<const schema::Fact> facts(KeyId key) const;
   /// "kernel[d0 == 1]", for messages and logs.
   std::string describe(KeyId key) const;
-  /// The keys that a call of the entry with these roots will use, in program order, each once.
-  /// Extents that roots do not determine contribute nothing.
-  void expand(uint32_t entry, std::span<const int64_t> roots, std::vector<KeyId> &out) const;
-  /// True if any kernel has extents: a static module gets no thread and no worker.
+  /// The keys that a call of the entry with these roots will use, in program
+  /// order, each once. Extents that roots do not determine contribute nothing.
+  void expand(uint32_t entry, std::span<const int64_t> roots,
+              std::vector<KeyId> &out) const;
+  /// True if any kernel has extents: a static module gets no thread and no
+  /// worker.
   bool dynamic() const;
 
 private:
@@ -144,12 +159,15 @@ private:
   std::vector<KeyInfo> keyInfos;
 };
 
-/// Checks what the FlatBuffers verifier cannot, for a kernel with that many extents and
-/// arguments: bundles, store and worker answers pass through here. corrupt.
-Status checkArtifact(const schema::Artifact &artifact, size_t numDims, size_t numArgs);
+/// Checks what the FlatBuffers verifier cannot, for a kernel with that many
+/// extents and arguments: bundles, store and worker answers pass through here.
+/// corrupt.
+Status checkArtifact(const schema::Artifact &artifact, size_t numDims,
+                     size_t numArgs);
 
 inline schema::Digest toSchema(const Digest &d) {
-  return schema::Digest(flatbuffers::span<const uint8_t, 32>(d.bytes.data(), 32));
+  return schema::Digest(
+      flatbuffers::span<const uint8_t, 32>(d.bytes.data(), 32));
 }
 inline Digest toDigest(const schema::Digest &d) {
   Digest out;

@@ -191,9 +191,11 @@ static void mergeRoots(schema::ProfileT &result, const schema::ProfileT &older,
 }
 
 /// Times of another device say nothing about this one.
-static void dropForeignTimes(schema::ProfileT &result, const schema::ProfileT &run) {
+static void dropForeignTimes(schema::ProfileT &result,
+                             const schema::ProfileT &run) {
   const auto digest = [](const schema::KeyProfileT &key) {
-    return keyDigest(key.kernel_hash ? toDigest(*key.kernel_hash) : Digest{}, key.facts);
+    return keyDigest(key.kernel_hash ? toDigest(*key.kernel_hash) : Digest{},
+                     key.facts);
   };
   std::set<Digest> measured;
   for (const auto &key : run.keys)

@@ -52,8 +52,8 @@ void fill(std::vector<uint8_t> &bytes, schema::ElementType type,
   }
 }
 
-/// 1 for floating-point types, since scalars divide and a vanishing epsilon makes
-/// infinities; else 0.
+/// 1 for floating-point types, since scalars divide and a vanishing epsilon
+/// makes infinities; else 0.
 void setScalar(std::vector<uint8_t> &bytes, schema::ElementType type) {
   const auto put = [&](auto bits) {
     std::memcpy(bytes.data(), &bits, sizeof bits);
@@ -106,7 +106,8 @@ public:
                            "extents",
                            kernel.name, index);
         sizes.push_back(*value);
-        if (__builtin_mul_overflow(bytes, static_cast<uint64_t>(*value), &bytes))
+        if (__builtin_mul_overflow(bytes, static_cast<uint64_t>(*value),
+                                   &bytes))
           bytes = maxBytes + 1;
       }
       if (bytes > maxBytes || (total += bytes) > maxBytes)
@@ -203,8 +204,10 @@ Expected<TuneResult> Tuner::measure(const KernelInfo &kernel,
     const bool genericLeads = pair % 2 == 0;
     PGKP_ASSIGN(TimeNs lead, time(genericLeads ? generic : variant, repeats));
     PGKP_ASSIGN(TimeNs follow, time(genericLeads ? variant : generic, repeats));
-    const double g = static_cast<double>(genericLeads ? lead : follow) / repeats;
-    const double v = static_cast<double>(genericLeads ? follow : lead) / repeats;
+    const double g =
+        static_cast<double>(genericLeads ? lead : follow) / repeats;
+    const double v =
+        static_cast<double>(genericLeads ? follow : lead) / repeats;
     genericTimes.push_back(g);
     variantTimes.push_back(v);
     faster += v < g;

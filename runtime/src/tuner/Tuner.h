@@ -19,8 +19,8 @@ struct TuneOptions {
   /// Short kernels are launched several times in a row, for at least this long,
   /// so that the clock's resolution and the launch do not dominate.
   TimeNs minSample = 20 * kNsPerUs;
-  /// The one-shot race (algorithms.md section 4): a variant whose first timed run
-  /// takes this many times the generic one's is dropped at once.
+  /// The one-shot race (algorithms.md section 4): a variant whose first timed
+  /// run takes this many times the generic one's is dropped at once.
   double raceLimit = 1.3;
   /// A variant must take less than this share of the generic time.
   double worthRatio = 0.98;
@@ -53,8 +53,8 @@ public:
   /// Both must outlive the tuner.
   Tuner(Device &device, const Clock &clock) : device(device), clock(clock) {}
 
-  /// invalidArgument: a shape has no value at these extents; exhausted: more than
-  /// maxBytes of arguments; and what launches say.
+  /// invalidArgument: a shape has no value at these extents; exhausted: more
+  /// than maxBytes of arguments; and what launches say.
   Expected<TuneResult> measure(const KernelInfo &kernel,
                                std::span<const int64_t> extents,
                                const TuneSide &generic, const TuneSide &variant,

@@ -20,7 +20,8 @@ std::shared_ptr<const Module> testModule() {
 std::vector<ReplayRequest> requests() {
   std::vector<ReplayRequest> all;
   for (int i = 0; i < 60; ++i)
-    all.push_back({0.25 * i, 0, {1 + i / 20, i % 3 == 0 ? 1 : 16 * (i % 5 + 1)}});
+    all.push_back(
+        {0.25 * i, 0, {1 + i / 20, i % 3 == 0 ? 1 : 16 * (i % 5 + 1)}});
   return all;
 }
 
@@ -38,7 +39,8 @@ std::map<EventKind, size_t> counts(const std::vector<Event> &events) {
 }
 
 double lostTo(const ReplayResult &result) {
-  // Waiting plus what generic launches took above the variant's time (twice: matmul).
+  // Waiting plus what generic launches took above the variant's time (twice:
+  // matmul).
   double lost = 0;
   for (const Event &event : result.events)
     if (event.kind == EventKind::dispatch)
@@ -97,7 +99,8 @@ TEST(Replay, OracleLosesNoMoreThanLazy) {
                oracle = lostTo(play({.policy = "oracle", .lead = 2}));
   EXPECT_GT(lazy, 0);
   EXPECT_LE(oracle, lazy);
-  // Two seconds of lead are enough for the three classes: nothing is lost at all.
+  // Two seconds of lead are enough for the three classes: nothing is lost at
+  // all.
   EXPECT_EQ(oracle, 0);
 }
 

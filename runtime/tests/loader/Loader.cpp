@@ -288,7 +288,8 @@ TEST(LoaderOnHost, CodeRunsAfterLoading) {
   DispatchTable::Session session(reader);
   for (int64_t n : {7, 8}) {
     std::vector<float> x(n, 10), y(n, 1), out(n);
-    MemrefHeader hx(x.data(), {{n}}), hy(y.data(), {{n}}), ho(out.data(), {{n}});
+    MemrefHeader hx(x.data(), {{n}}), hy(y.data(), {{n}}),
+        ho(out.data(), {{n}});
     void *args[] = {hx.data(), hy.data(), ho.data()};
     const Resolved found = reader.lookup(0, {&n, 1});
     ASSERT_TRUE(found.variant);

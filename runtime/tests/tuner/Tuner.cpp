@@ -229,13 +229,13 @@ TEST(TunerOnHost, RealKernels) {
   SteadyClock clock;
   Tuner tuner(*device, clock);
   const int64_t n = 50'000;
-  auto good = tuner.measure(makeKernel(), {&n, 1}, {slow.get(), 0},
-                            {fast.get(), 0});
+  auto good =
+      tuner.measure(makeKernel(), {&n, 1}, {slow.get(), 0}, {fast.get(), 0});
   ASSERT_TRUE(good);
   EXPECT_TRUE(good->worth);
   EXPECT_GT(good->gain(), 2);
-  auto bad = tuner.measure(makeKernel(), {&n, 1}, {fast.get(), 0},
-                           {slow.get(), 0});
+  auto bad =
+      tuner.measure(makeKernel(), {&n, 1}, {fast.get(), 0}, {slow.get(), 0});
   ASSERT_TRUE(bad);
   EXPECT_FALSE(bad->worth);
 }

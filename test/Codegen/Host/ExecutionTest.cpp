@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-/// Compiles kernels through the driver, loads them as the runtime does, and compares them
-/// with naive C++ over many extents, classes and configurations.
+/// Compiles kernels through the driver, loads them as the runtime does, and
+/// compares them with naive C++ over many extents, classes and configurations.
 #include "pgkp/Codegen/Driver.h"
 
 #include "pgkp-c/program.h"
@@ -75,15 +75,33 @@ int64_t evaluate(const ExprT &expr, const std::vector<int64_t> &extents) {
     auto lhs = [&] { return values[node.lhs()]; };
     auto rhs = [&] { return values[node.rhs()]; };
     switch (node.op()) {
-    case ExprOp::constant: values.push_back(node.value()); break;
-    case ExprOp::symbol: values.push_back(extents.at(node.value())); break;
-    case ExprOp::sum: values.push_back(lhs() + rhs()); break;
-    case ExprOp::product: values.push_back(lhs() * rhs()); break;
-    case ExprOp::floordiv: values.push_back(lhs() / rhs()); break;
-    case ExprOp::ceildiv: values.push_back((lhs() + rhs() - 1) / rhs()); break;
-    case ExprOp::mod: values.push_back(lhs() % rhs()); break;
-    case ExprOp::min: values.push_back(std::min(lhs(), rhs())); break;
-    case ExprOp::max: values.push_back(std::max(lhs(), rhs())); break;
+    case ExprOp::constant:
+      values.push_back(node.value());
+      break;
+    case ExprOp::symbol:
+      values.push_back(extents.at(node.value()));
+      break;
+    case ExprOp::sum:
+      values.push_back(lhs() + rhs());
+      break;
+    case ExprOp::product:
+      values.push_back(lhs() * rhs());
+      break;
+    case ExprOp::floordiv:
+      values.push_back(lhs() / rhs());
+      break;
+    case ExprOp::ceildiv:
+      values.push_back((lhs() + rhs() - 1) / rhs());
+      break;
+    case ExprOp::mod:
+      values.push_back(lhs() % rhs());
+      break;
+    case ExprOp::min:
+      values.push_back(std::min(lhs(), rhs()));
+      break;
+    case ExprOp::max:
+      values.push_back(std::max(lhs(), rhs()));
+      break;
     }
   }
   return values.back();
@@ -134,7 +152,8 @@ public:
     request.config = flatbuffers::GetRoot<Config>(packed.GetBufferPointer());
     auto result = compiler().compile(request);
     if (!result) {
-      ADD_FAILURE() << result.error().message << " (" << describe(variant) << ")";
+      ADD_FAILURE() << result.error().message << " (" << describe(variant)
+                    << ")";
       return;
     }
     artifact = std::move(*result);
@@ -157,8 +176,8 @@ public:
     function = reinterpret_cast<pgkp_host_kernel_fn>(
         dlsym(handle, artifact.symbol.c_str()));
     const void *id = dlsym(handle, PGKP_BUILD_ID_SYMBOL);
-    EXPECT_TRUE(id && std::memcmp(id, artifact.content_key->bytes()->data(),
-                                  32) == 0);
+    EXPECT_TRUE(
+        id && std::memcmp(id, artifact.content_key->bytes()->data(), 32) == 0);
   }
   ~Kernel() {
     if (handle)
@@ -302,9 +321,12 @@ pgkp.kernel private @k(%a: tensor<?x?xf32>, %w: tensor<?x?xf32>, %o: tensor<?x?x
 
 TEST(HostExecution, Matmul) {
   std::mt19937 random(1);
-  auto extents = product({{0, 1, 2, 5, 6, 7, 16, 33}, {0, 1, 7, 16, 17, 64, 75}, {0, 1, 8, 16, 21}});
+  auto extents = product({{0, 1, 2, 5, 6, 7, 16, 33},
+                          {0, 1, 7, 16, 17, 64, 75},
+                          {0, 1, 8, 16, 21}});
   check(kMatmul, kMatmulVariants, extents,
-        [&](Kernel &kernel, const std::vector<int64_t> &e, const std::string &what) {
+        [&](Kernel &kernel, const std::vector<int64_t> &e,
+            const std::string &what) {
           int64_t m = e[0], n = e[1], k = e[2];
           Tensor a({m, k}), w({k, n}), out({m, n});
           a.fill(random), w.fill(random), out.fill(random);
@@ -326,8 +348,10 @@ pgkp.kernel private @k(%a: tensor<?x40xf32>, %w: tensor<40x24xf32>, %i: tensor<?
   pgkp.return %r : tensor<?x24xf32>
 })";
   std::mt19937 random(2);
-  check(source, {{}, {{eq(0, 3)}, {}}, {{}, {{"script", "skinny"}}}}, product({{0, 1, 3, 13}}),
-        [&](Kernel &kernel, const std::vector<int64_t> &e, const std::string &what) {
+  check(source, {{}, {{eq(0, 3)}, {}}, {{}, {{"script", "skinny"}}}},
+        product({{0, 1, 3, 13}}),
+        [&](Kernel &kernel, const std::vector<int64_t> &e,
+            const std::string &what) {
           int64_t m = e[0];
           Tensor a({m, 40}), w({40, 24}), init({m, 24}), out({m, 24});
           a.fill(random), w.fill(random), init.fill(random);
@@ -370,11 +394,15 @@ pgkp.kernel private @k(%a: tensor<?x64xf32>, %w: tensor<64x176xf32>, %x: tensor<
   pgkp.return %r : tensor<?x176xf32>
 })";
   std::mt19937 random(3);
-  std::vector<Variant> variants = {{}, {{}, {{"script", "scalar"}}}, {{}, {{"script", "packed"}}},
-                                   {{eq(0, 1)}, {}}, {{divisible(0, 16)}, {}},
+  std::vector<Variant> variants = {{},
+                                   {{}, {{"script", "scalar"}}},
+                                   {{}, {{"script", "packed"}}},
+                                   {{eq(0, 1)}, {}},
+                                   {{divisible(0, 16)}, {}},
                                    {{range(0, 2, 20)}, {}, Pipeline::full}};
   check(source, variants, product({{0, 1, 2, 7, 16, 19}}),
-        [&](Kernel &kernel, const std::vector<int64_t> &e, const std::string &what) {
+        [&](Kernel &kernel, const std::vector<int64_t> &e,
+            const std::string &what) {
           int64_t m = e[0];
           Tensor a({m, 64}), w({64, 176}), x({m, 176}), out({m, 176});
           a.fill(random), w.fill(random), x.fill(random);
@@ -396,10 +424,12 @@ std::string batchMatmul(bool transposed) {
   std::string dims = transposed ? "[b, n, k]" : "[b, k, n]";
   return R"(
 pgkp.kernel private @k(%a: tensor<?x?x?xf32>, %w: tensor<?x?x?xf32>, %o: tensor<?x?x?xf32>) -> tensor<?x?x?xf32>
-    dims(b, m, n, k) args([b, m, k], )" + dims + R"(, [b, m, n]) {
+    dims(b, m, n, k) args([b, m, k], )" +
+         dims + R"(, [b, m, n]) {
   %z = arith.constant 0.0 : f32
   %i = linalg.fill ins(%z : f32) outs(%o : tensor<?x?x?xf32>) -> tensor<?x?x?xf32>
-  %r = linalg.generic {indexing_maps = [affine_map<(b, m, n, k) -> (b, m, k)>, affine_map<(b, m, n, k) -> )" + b + R"(>, affine_map<(b, m, n, k) -> (b, m, n)>],
+  %r = linalg.generic {indexing_maps = [affine_map<(b, m, n, k) -> (b, m, k)>, affine_map<(b, m, n, k) -> )" +
+         b + R"(>, affine_map<(b, m, n, k) -> (b, m, n)>],
       iterator_types = ["parallel", "parallel", "parallel", "reduction"]}
       ins(%a, %w : tensor<?x?x?xf32>, tensor<?x?x?xf32>) outs(%i : tensor<?x?x?xf32>) {
     ^bb0(%x: f32, %y: f32, %acc: f32):
@@ -414,7 +444,8 @@ pgkp.kernel private @k(%a: tensor<?x?x?xf32>, %w: tensor<?x?x?xf32>, %o: tensor<
 TEST(HostExecution, BatchMatmul) {
   std::mt19937 random(4);
   std::vector<Variant> variants = {
-      {}, {{}, {}, Pipeline::full},
+      {},
+      {{}, {}, Pipeline::full},
       {{}, {{"script", "scalar"}}},
       {{}, {{"script", "dot"}, {"mr", "2"}, {"nc", "4"}}},
       {{}, {{"script", "packed"}}},
@@ -424,24 +455,28 @@ TEST(HostExecution, BatchMatmul) {
       {{divisible(2, 16)}, {{"script", "packed"}}},
       {{range(1, 1, 7)}, {}}};
   for (bool transposed : {false, true})
-    check(batchMatmul(transposed), variants,
-          product({{0, 1, 3}, {0, 1, 4, 9}, {0, 1, 16, 37}, {0, 1, 16, 19}}),
-          [&](Kernel &kernel, const std::vector<int64_t> &e, const std::string &what) {
-            int64_t b = e[0], m = e[1], n = e[2], k = e[3];
-            Tensor a({b, m, k}), w(transposed ? std::vector<int64_t>{b, n, k} : std::vector<int64_t>{b, k, n}),
-                out({b, m, n});
-            a.fill(random), w.fill(random), out.fill(random);
-            std::vector<double> want(b * m * n, 0);
-            for (int64_t h = 0; h < b; ++h)
-              for (int64_t i = 0; i < m; ++i)
-                for (int64_t j = 0; j < n; ++j)
-                  for (int64_t l = 0; l < k; ++l)
-                    want[(h * m + i) * n + j] +=
-                        double(a[(h * m + i) * k + l]) *
-                        w[transposed ? (h * n + j) * k + l : (h * k + l) * n + j];
-            kernel.run(e, {&a, &w, &out});
-            expectNear(out, want, 1e-5, what);
-          });
+    check(
+        batchMatmul(transposed), variants,
+        product({{0, 1, 3}, {0, 1, 4, 9}, {0, 1, 16, 37}, {0, 1, 16, 19}}),
+        [&](Kernel &kernel, const std::vector<int64_t> &e,
+            const std::string &what) {
+          int64_t b = e[0], m = e[1], n = e[2], k = e[3];
+          Tensor a({b, m, k}),
+              w(transposed ? std::vector<int64_t>{b, n, k}
+                           : std::vector<int64_t>{b, k, n}),
+              out({b, m, n});
+          a.fill(random), w.fill(random), out.fill(random);
+          std::vector<double> want(b * m * n, 0);
+          for (int64_t h = 0; h < b; ++h)
+            for (int64_t i = 0; i < m; ++i)
+              for (int64_t j = 0; j < n; ++j)
+                for (int64_t l = 0; l < k; ++l)
+                  want[(h * m + i) * n + j] +=
+                      double(a[(h * m + i) * k + l]) *
+                      w[transposed ? (h * n + j) * k + l : (h * k + l) * n + j];
+          kernel.run(e, {&a, &w, &out});
+          expectNear(out, want, 1e-5, what);
+        });
 }
 
 TEST(HostExecution, MaskedSoftmax) {
@@ -502,12 +537,19 @@ pgkp.kernel private @k(%x: tensor<?x?x?xf32>, %o: tensor<?x?x?xf32>) -> tensor<?
   pgkp.return %probs : tensor<?x?x?xf32>
 })";
   std::mt19937 random(5);
-  std::vector<Variant> variants = {{}, {{}, {}, Pipeline::full}, {{}, {{"script", "scalar"}}},
-                                   {{}, {{"v", "8"}}}, {{}, {{"v", "64"}}},
-                                   {{eq(2, 100)}, {}}, {{divisible(2, 16)}, {}},
-                                   {{eq(1, 1)}, {}}, {{eq(0, 2), eq(1, 1), eq(2, 64)}, {}}};
-  check(source, variants, product({{0, 1, 2}, {0, 1, 5}, {0, 1, 7, 16, 64, 100, 130}}),
-        [&](Kernel &kernel, const std::vector<int64_t> &e, const std::string &what) {
+  std::vector<Variant> variants = {{},
+                                   {{}, {}, Pipeline::full},
+                                   {{}, {{"script", "scalar"}}},
+                                   {{}, {{"v", "8"}}},
+                                   {{}, {{"v", "64"}}},
+                                   {{eq(2, 100)}, {}},
+                                   {{divisible(2, 16)}, {}},
+                                   {{eq(1, 1)}, {}},
+                                   {{eq(0, 2), eq(1, 1), eq(2, 64)}, {}}};
+  check(source, variants,
+        product({{0, 1, 2}, {0, 1, 5}, {0, 1, 7, 16, 64, 100, 130}}),
+        [&](Kernel &kernel, const std::vector<int64_t> &e,
+            const std::string &what) {
           int64_t b = e[0], s = e[1], n = e[2];
           if (n > 0 && n < s)
             return; // rows that see nothing
@@ -537,8 +579,10 @@ pgkp.kernel private @k(%x: tensor<?x?xf32>, %o: tensor<?x?xf32>) -> tensor<?x?xf
   pgkp.return %r : tensor<?x?xf32>
 })";
   std::mt19937 random(6);
-  check(source, {{}, {{divisible(1, 16)}, {}}}, product({{0, 1, 3}, {1, 16, 45}}),
-        [&](Kernel &kernel, const std::vector<int64_t> &e, const std::string &what) {
+  check(source, {{}, {{divisible(1, 16)}, {}}},
+        product({{0, 1, 3}, {1, 16, 45}}),
+        [&](Kernel &kernel, const std::vector<int64_t> &e,
+            const std::string &what) {
           int64_t m = e[0], n = e[1];
           Tensor x({m, n}), out({m, n});
           x.fill(random, -5, 5);
@@ -591,11 +635,15 @@ pgkp.kernel private @k(%x: tensor<?x?x?xf32>, %w: tensor<?xf32>, %o: tensor<?x?x
   pgkp.return %r : tensor<?x?x?xf32>
 })";
   std::mt19937 random(7);
-  std::vector<Variant> variants = {{}, {{}, {}, Pipeline::full}, {{}, {{"script", "scalar"}}},
-                                   {{eq(2, 64)}, {}}, {{divisible(2, 16)}, {{"v", "16"}}},
+  std::vector<Variant> variants = {{},
+                                   {{}, {}, Pipeline::full},
+                                   {{}, {{"script", "scalar"}}},
+                                   {{eq(2, 64)}, {}},
+                                   {{divisible(2, 16)}, {{"v", "16"}}},
                                    {{eq(0, 1), eq(1, 1)}, {}}};
   check(source, variants, product({{0, 1, 2}, {0, 1, 5}, {0, 1, 50, 64, 100}}),
-        [&](Kernel &kernel, const std::vector<int64_t> &e, const std::string &what) {
+        [&](Kernel &kernel, const std::vector<int64_t> &e,
+            const std::string &what) {
           int64_t rows = e[0] * e[1], n = e[2];
           Tensor x({e[0], e[1], n}), w({n}), out({e[0], e[1], n});
           x.fill(random), w.fill(random);
@@ -620,9 +668,11 @@ pgkp.kernel private @k(%a: tensor<?x2x?x16xf32>, %b: tensor<?x2x?x16xf32>, %o: t
   pgkp.return %r : tensor<?x2x?x16xf32>
 })";
   std::mt19937 random(8);
-  check(source, {{}, {{eq(2, 1)}, {}}, {{eq(0, 1), eq(1, 4), eq(2, 1), eq(3, 5)}, {}}},
+  check(source,
+        {{}, {{eq(2, 1)}, {}}, {{eq(0, 1), eq(1, 4), eq(2, 1), eq(3, 5)}, {}}},
         {{0, 0, 0, 0}, {1, 0, 1, 1}, {2, 3, 0, 3}, {2, 3, 4, 7}, {1, 4, 1, 5}},
-        [&](Kernel &kernel, const std::vector<int64_t> &e, const std::string &what) {
+        [&](Kernel &kernel, const std::vector<int64_t> &e,
+            const std::string &what) {
           int64_t n = e[0], s = e[1], t = e[2];
           Tensor a({n, 2, s, 16}), b({n, 2, t, 16}), out({n, 2, s + t, 16});
           a.fill(random), b.fill(random);
@@ -640,7 +690,8 @@ pgkp.kernel private @k(%a: tensor<?x2x?x16xf32>, %b: tensor<?x2x?x16xf32>, %o: t
 }
 
 TEST(HostExecution, Rotary) {
-  // Halves of the head as slices, the tables from a position on, a transpose in the maps.
+  // Halves of the head as slices, the tables from a position on, a transpose in
+  // the maps.
   const char *source = R"(
 pgkp.kernel private @k(%x: tensor<?x?x4x2x8xf32>, %cos: tensor<?x8xf32>, %sin: tensor<?x8xf32>, %o: tensor<?x4x?x2x8xf32>) -> tensor<?x4x?x2x8xf32>
     dims(b, s) args([b, s, 4, 2, 8], [s, 8], [s, 8], [b, 4, s, 2, 8]) {
@@ -668,11 +719,14 @@ pgkp.kernel private @k(%x: tensor<?x?x4x2x8xf32>, %cos: tensor<?x8xf32>, %sin: t
   pgkp.return %r : tensor<?x4x?x2x8xf32>
 })";
   std::mt19937 random(9);
-  check(source, {{}, {{eq(1, 1)}, {}}, {{}, {{"script", "scalar"}}, Pipeline::full}},
+  check(source,
+        {{}, {{eq(1, 1)}, {}}, {{}, {{"script", "scalar"}}, Pipeline::full}},
         product({{0, 1, 2}, {0, 1, 5}}),
-        [&](Kernel &kernel, const std::vector<int64_t> &e, const std::string &what) {
+        [&](Kernel &kernel, const std::vector<int64_t> &e,
+            const std::string &what) {
           int64_t b = e[0], s = e[1];
-          Tensor x({b, s, 4, 2, 8}), cos({s, 8}), sin({s, 8}), out({b, 4, s, 2, 8});
+          Tensor x({b, s, 4, 2, 8}), cos({s, 8}), sin({s, 8}),
+              out({b, 4, s, 2, 8});
           x.fill(random), cos.fill(random), sin.fill(random);
           std::vector<double> want(out.size());
           for (int64_t n = 0; n < b; ++n)
@@ -706,7 +760,8 @@ pgkp.kernel private @k(%x: tensor<?x?xf32>, %s: tensor<?xf32>, %t: tensor<?x?xf3
 })";
   std::mt19937 random(10);
   check(source, {{}, {{eq(0, 1)}, {}}}, product({{0, 1, 9}, {0, 1, 16, 21}}),
-        [&](Kernel &kernel, const std::vector<int64_t> &e, const std::string &what) {
+        [&](Kernel &kernel, const std::vector<int64_t> &e,
+            const std::string &what) {
           int64_t m = e[0], n = e[1];
           Tensor x({m, n}), sum({n}), t({n, m});
           x.fill(random);
@@ -735,7 +790,8 @@ TEST(HostExecution, MathFunctions) {
       {"math.tanh", [](double x) { return std::tanh(x); }, -9, 9, 1e-6},
       {"math.erf", [](double x) { return std::erf(x); }, -4, 4, 1e-6},
       {"math.sqrt", [](double x) { return std::sqrt(x); }, 0, 100, 1e-6},
-      {"math.rsqrt", [](double x) { return 1 / std::sqrt(x); }, 0.01f, 100, 1e-6},
+      {"math.rsqrt", [](double x) { return 1 / std::sqrt(x); }, 0.01f, 100,
+       1e-6},
       {"math.exp2", [](double x) { return std::exp2(x); }, -20, 20, 1e-5},
       {"math.sin", [](double x) { return std::sin(x); }, -10, 10, 1e-5},
       {"math.cos", [](double x) { return std::cos(x); }, -10, 10, 1e-5},
@@ -750,13 +806,15 @@ pgkp.kernel private @k(%x: tensor<?xf32>, %o: tensor<?xf32>) -> tensor<?xf32> di
   %r = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
       ins(%x : tensor<?xf32>) outs(%o : tensor<?xf32>) {
     ^bb0(%a: f32, %_: f32):
-      %y = )" + std::string(c.op) + R"( %a : f32
+      %y = )" + std::string(c.op) +
+                         R"( %a : f32
       linalg.yield %y : f32
   } -> tensor<?xf32>
   pgkp.return %r : tensor<?xf32>
 })";
     check(source, {{}, {{}, {{"script", "scalar"}}}}, {{0}, {1}, {999}},
-          [&](Kernel &kernel, const std::vector<int64_t> &e, const std::string &what) {
+          [&](Kernel &kernel, const std::vector<int64_t> &e,
+              const std::string &what) {
             Tensor x({e[0]}), out({e[0]});
             x.fill(random, c.low, c.high);
             std::vector<double> want;
@@ -782,7 +840,8 @@ pgkp.kernel private @k(%x: tensor<?xf32>, %o: tensor<f32>) -> tensor<f32> dims(n
   pgkp.return %r : tensor<f32>
 })";
   check(source, {{}}, {{0}, {1}, {7}, {100}},
-        [&](Kernel &kernel, const std::vector<int64_t> &e, const std::string &what) {
+        [&](Kernel &kernel, const std::vector<int64_t> &e,
+            const std::string &what) {
           Tensor x({e[0]}), out({});
           for (int64_t i = 0; i < e[0]; ++i)
             x[i] = -INFINITY;
@@ -814,7 +873,8 @@ TEST(HostCompilerErrors, AreOneLineWithAPlace) {
 
   auto none = compile("module {}");
   ASSERT_FALSE(none);
-  EXPECT_NE(none.error().message.find("0 kernels, expected one"), std::string::npos)
+  EXPECT_NE(none.error().message.find("0 kernels, expected one"),
+            std::string::npos)
       << none.error().message;
 
   auto fact = compile(kMatmul, {eq(7, 1)});
@@ -829,7 +889,8 @@ pgkp.kernel private @k(%x: tensor<?xf64>, %o: tensor<?xf64>) -> tensor<?xf64> di
   pgkp.return %r : tensor<?xf64>
 })");
   ASSERT_FALSE(libm);
-  EXPECT_EQ(libm.error().code, pgkp::rt::Code::unsupported) << libm.error().message;
+  EXPECT_EQ(libm.error().code, pgkp::rt::Code::unsupported)
+      << libm.error().message;
   EXPECT_NE(libm.error().message.find("undefined symbol"), std::string::npos)
       << libm.error().message;
 }

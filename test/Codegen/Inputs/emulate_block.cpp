@@ -37,8 +37,7 @@ extern "C" int emu_launch(void (*fn)(void **), void **args, uint32_t grid,
   entry = fn;
   arguments = args;
   numBlocks = grid;
-  std::vector<std::vector<char>> stacks(threads,
-                                        std::vector<char>(stackBytes));
+  std::vector<std::vector<char>> stacks(threads, std::vector<char>(stackBytes));
   for (currentBlock = 0; currentBlock < grid; ++currentBlock) {
     fibers.assign(threads, ucontext_t());
     finished.assign(threads, 0);

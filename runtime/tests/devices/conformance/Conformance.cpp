@@ -258,15 +258,13 @@ TEST_P(DeviceConformance, StridedCopies) {
   std::vector<int32_t> matrix(rows * columns), out(12, -1);
   std::iota(matrix.begin(), matrix.end(), 0);
   void *src = allocateOrDie(matrix.size() * 4), *dst = allocateOrDie(48);
-  ASSERT_TRUE(
-      device->copyIn(*stream, src, matrix.data(), matrix.size() * 4));
+  ASSERT_TRUE(device->copyIn(*stream, src, matrix.data(), matrix.size() * 4));
   MemrefHeader dstHeader(dst, {{4, 3}});
   struct {
     void *allocated, *aligned;
     int64_t offset, sizes[2], strides[2];
   } window{src, src, 1 * columns + 2, {4, 3}, {1, columns}};
-  ASSERT_TRUE(
-      device->copyStrided(*stream, 2, 4, &window, dstHeader.data()));
+  ASSERT_TRUE(device->copyStrided(*stream, 2, 4, &window, dstHeader.data()));
   ASSERT_TRUE(device->copyOut(*stream, out.data(), dst, 48));
   ASSERT_TRUE(stream->synchronize());
   for (int i = 0; i < 4; ++i)

@@ -95,8 +95,8 @@ TEST(HostDevice, ImagesOfTheProcessItself) {
   auto device = makeHostDevice();
   auto stream = device->createStream();
   ASSERT_TRUE(stream);
-  auto image = makeHostImage(
-      [](void *const *args) { ++*static_cast<int *>(args[0]); });
+  auto image =
+      makeHostImage([](void *const *args) { ++*static_cast<int *>(args[0]); });
   int calls = 0;
   void *args[] = {&calls};
   for (int i = 0; i < 3; ++i)

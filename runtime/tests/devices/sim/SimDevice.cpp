@@ -29,8 +29,7 @@ protected:
     ArtifactBuilder builder(device->target(), schema::CodeFormat::none, {1, 2},
                             fixtureKey(specialized ? 2 : 1));
     if (specialized)
-      builder.artifact.facts = {
-          schema::Fact(schema::FactKind::eq, 0, 100, 0)};
+      builder.artifact.facts = {schema::Fact(schema::FactKind::eq, 0, 100, 0)};
     return *device->load(view(builder.pack()));
   }
   void launch(Stream &on, const Image &image, int64_t extent) {
