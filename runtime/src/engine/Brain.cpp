@@ -359,8 +359,6 @@ TimeNs Brain::plan(TimeNs now) {
     ++inFlight;
     state.stage = KeyStage::compiling;
     state.notBefore = 0;
-    state.jobStart = now;
-    state.speculative = decision.speculative;
     if (decision.speculative && !state.everUsed) {
       state.charge = costs.compileCpu;
       outstandingCpu += state.charge;

@@ -109,9 +109,9 @@ public:
 private:
   struct KeyState {
     KeyStage stage = KeyStage::absent;
-    bool everUsed = false, demanded = false, speculative = false, known = false;
+    bool everUsed = false, demanded = false, known = false;
     uint64_t misses = 0, uses = 0;
-    TimeNs firstMiss = 0, notBefore = 0, jobStart = 0;
+    TimeNs firstMiss = 0, notBefore = 0;
     unsigned failures = 0;
     double charge = 0;      ///< s, outstanding speculative credit
     double compiledCpu = 0; ///< s, spent on it
