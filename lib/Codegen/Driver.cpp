@@ -302,6 +302,14 @@ static schema::ParamKind exportKind(NVVMParam::Kind kind) {
   llvm_unreachable("unknown kind of parameter");
 }
 
+/// Of an argument's elements in memory; an i1 takes a byte.
+static uint8_t getElementBytes(KernelOp kernel, const NVVMParam &param) {
+  if (param.kind == NVVMParam::Kind::Extent)
+    return 0;
+  Type element = getElementTypeOrSelf(kernel.getArgumentTypes()[param.index]);
+  return element.isIndex() ? 8 : (element.getIntOrFloatBitWidth() + 7) / 8;
+}
+
 rt::Status HostCompiler::Impl::compilePTX(KernelOp kernel,
                                           ArrayRef<FactAttr> facts,
                                           const VariantRequest &request,
@@ -326,7 +334,8 @@ rt::Status HostCompiler::Impl::compilePTX(KernelOp kernel,
                                 compiled->launch.block.end());
   artifact.launch->shared_bytes = compiled->launch.sharedBytes;
   for (const NVVMParam &param : compiled->launch.params)
-    artifact.params.emplace_back(exportKind(param.kind), param.index);
+    artifact.params.emplace_back(exportKind(param.kind),
+                                 getElementBytes(kernel, param), param.index);
   artifact.stages->generate_ms = clock.lap();
   return {};
 }

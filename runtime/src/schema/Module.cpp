@@ -115,6 +115,42 @@ static Status checkConfig(const schema::Config *config) {
   return {};
 }
 
+/// How many things of this kind a parameter's index chooses from.
+static size_t numOfKind(const schema::Param &param,
+                        const schema::Artifact &artifact, size_t numDims,
+                        size_t numArgs) {
+  switch (param.kind()) {
+  case schema::ParamKind::extent:
+    return numDims;
+  case schema::ParamKind::tensor_map:
+    return sizeOf(artifact.tensor_maps());
+  case schema::ParamKind::workspace:
+  case schema::ParamKind::counters:
+    return 1;
+  default:
+    return numArgs;
+  }
+}
+
+static Status checkTensorMap(const schema::TensorMap &map, size_t numDims,
+                             size_t numArgs) {
+  if (map.arg() >= numArgs)
+    return makeError(Code::corrupt, "refers to argument {} of {}", map.arg(),
+                     numArgs);
+  if (!inRange(map.element()) || !inRange(map.swizzle()))
+    return makeError(Code::corrupt, "unknown element type or swizzle");
+  const size_t rank = sizeOf(map.sizes());
+  if (rank < 1 || rank > 5 || sizeOf(map.box()) != rank ||
+      sizeOf(map.strides()) + 1 != rank)
+    return makeError(Code::corrupt,
+                     "{} sizes, {} strides, {} box sizes; expected n, n - 1 "
+                     "and n, n at most 5",
+                     rank, sizeOf(map.strides()), sizeOf(map.box()));
+  for (const auto *exprs : {map.sizes(), map.strides(), map.box()})
+    PGKP_TRY(parseShape(exprs, numDims));
+  return {};
+}
+
 Status checkArtifact(const schema::Artifact &artifact, size_t numDims,
                      size_t numArgs) {
   if (!artifact.target() || !inRange(artifact.target()->device()) ||
@@ -135,13 +171,20 @@ Status checkArtifact(const schema::Artifact &artifact, size_t numDims,
                        "launch needs three grid and three block dimensions");
     PGKP_TRY(within(parseShape(launch->grid(), numDims), "grid"));
   }
+  for (size_t i = 0; i < sizeOf(artifact.tensor_maps()); ++i)
+    PGKP_TRY(within(
+        checkTensorMap(*artifact.tensor_maps()->Get(static_cast<unsigned>(i)),
+                       numDims, numArgs),
+        "tensor map {}", i));
   if (artifact.params())
     for (const schema::Param *param : *artifact.params()) {
       if (!inRange(param->kind()))
         return makeError(Code::corrupt, "unknown kind of parameter {}",
                          static_cast<int>(param->kind()));
-      const size_t limit =
-          param->kind() == schema::ParamKind::extent ? numDims : numArgs;
+      if (param->element_bytes() > 8)
+        return makeError(Code::corrupt, "parameter with elements of {} bytes",
+                         static_cast<int>(param->element_bytes()));
+      const size_t limit = numOfKind(*param, artifact, numDims, numArgs);
       if (param->index() >= limit)
         return makeError(Code::corrupt, "parameter refers to number {} of {}",
                          param->index(), limit);
