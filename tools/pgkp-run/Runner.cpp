@@ -141,6 +141,16 @@ struct Runner::Impl {
     }
     return {};
   }
+
+  Status serve(const Request &request, size_t number, RunnerResult &result) {
+    PGKP_TRY(prepareArgs(request, number));
+    PGKP_ASSIGN(std::vector<Tensor> results, makeResults(request));
+    PGKP_TRY(call(*context, request, results));
+    if (options.check)
+      PGKP_TRY(checkAgainstGeneric(request, number, results, result));
+    carry(request, results);
+    return {};
+  }
 };
 
 Runner::Runner(std::unique_ptr<Impl> impl) : impl(std::move(impl)) {}
@@ -194,14 +204,9 @@ Expected<RunnerResult> Runner::run(const std::vector<Request> &requests) {
         ++announced;
       }
     }
-    PGKP_TRY(impl->prepareArgs(request, i));
-    PGKP_ASSIGN(std::vector<Tensor> results, impl->makeResults(request));
-    if (Status status = impl->call(*impl->context, request, results); !status)
+    if (Status status = impl->serve(request, i, result); !status)
       return makeError(status.error().code, "request {} ({}): {}", i,
                        fmt::join(request.roots, ", "), status.error().message);
-    if (options.check)
-      PGKP_TRY(impl->checkAgainstGeneric(request, i, results, result));
-    impl->carry(request, results);
     ++result.requests;
     if (options.progress)
       options.progress(i + 1, requests.size());

@@ -237,6 +237,7 @@ struct WorkerPool::Impl {
   uint64_t nextSerial = 1;
   unsigned lost = 0; ///< to be replaced, for `restarts`
   bool serving = true;
+  bool saidUnavailable = false;
 
   bool startThread();
   void serve();
@@ -493,6 +494,9 @@ void WorkerPool::Impl::assign(CompileJob job) {
   if (!worker) {
     Expected<Worker *> fresh = start();
     if (!fresh) {
+      if (!std::exchange(saidUnavailable, true))
+        log(LogLevel::warning, "no kernels are prepared, generic ones run: {}",
+            fresh.error().message);
       CompileResult result;
       result.id = job.id;
       result.contentKey = job.contentKey;
