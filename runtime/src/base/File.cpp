@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "base/File.h"
 
-#include "base/Failpoint.h"
+#include "base/SystemCall.h"
 
 #include <atomic>
 #include <cerrno>
@@ -11,26 +11,15 @@
 
 namespace pgkp::rt {
 
-// An error that a failpoint asks for looks like one of the call that it guards.
-static bool injected(std::string_view room, const char *call) {
-  if (!detail::failpointsActive.load(std::memory_order_relaxed))
-    return false;
-  if (const int value = failpoint(fmt::format("{}.{}", room, call))) {
-    errno = value;
-    return true;
-  }
-  return false;
-}
-
 Expected<std::vector<uint8_t>> readFile(const std::string &path, uint64_t limit,
                                         std::string_view failpoints) {
-  UniqueFd fd;
-  if (!injected(failpoints, "open"))
-    fd.reset(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
+  UniqueFd fd(guarded(failpoints, "open", [&] {
+    return open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+  }));
   if (!fd)
     return makeErrnoError(errno, "cannot open '" + path + "'");
   struct stat info;
-  if (injected(failpoints, "stat") || fstat(fd.get(), &info) != 0)
+  if (guarded(failpoints, "stat", [&] { return fstat(fd.get(), &info); }) != 0)
     return makeErrnoError(errno, "cannot examine '" + path + "'");
   if (!S_ISREG(info.st_mode))
     return makeError(Code::invalidArgument, "'{}' is not a regular file", path);
@@ -42,10 +31,9 @@ Expected<std::vector<uint8_t>> readFile(const std::string &path, uint64_t limit,
   size_t filled = 0;
   // The file may grow or shrink meanwhile; the bytes read are what counts.
   while (filled < bytes.size()) {
-    const ssize_t got =
-        injected(failpoints, "read")
-            ? -1
-            : read(fd.get(), bytes.data() + filled, bytes.size() - filled);
+    const ssize_t got = guarded(failpoints, "read", [&] {
+      return read(fd.get(), bytes.data() + filled, bytes.size() - filled);
+    });
     if (got < 0) {
       if (errno == EINTR)
         continue;
@@ -69,9 +57,9 @@ std::string directoryOf(const std::string &path) {
 static Status writeAll(int fd, std::span<const uint8_t> bytes,
                        const std::string &path, std::string_view failpoints) {
   do {
-    const ssize_t put = injected(failpoints, "write")
-                            ? -1
-                            : write(fd, bytes.data(), bytes.size());
+    const ssize_t put = guarded(failpoints, "write", [&] {
+      return write(fd, bytes.data(), bytes.size());
+    });
     if (put < 0) {
       if (errno == EINTR)
         continue;
@@ -85,52 +73,81 @@ static Status writeAll(int fd, std::span<const uint8_t> bytes,
 static Status syncDirectory(const std::string &directory,
                             std::string_view failpoints) {
   UniqueFd fd(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (injected(failpoints, "fsyncdir") || !fd)
-    return makeErrnoError(errno, "cannot sync '" + directory + "'");
+  const int synced =
+      fd ? guarded(failpoints, "fsyncdir", [&] { return fsync(fd.get()); })
+         : -1;
   // Some file systems cannot sync directories, and have no need to.
-  if (fsync(fd.get()) != 0 && errno != EINVAL && errno != ENOTSUP)
+  if (synced != 0 && errno != EINVAL && errno != ENOTSUP)
     return makeErrnoError(errno, "cannot sync '" + directory + "'");
   return {};
+}
+
+// Processes in different PID namespaces may share the directory, hence the
+// time.
+static std::string temporaryName(const std::string &directory) {
+  static std::atomic<uint64_t> counter{0};
+  timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  return fmt::format("{}/{}{}-{}-{}", directory, kTemporaryPrefix, getpid(),
+                     now.tv_sec * 1'000'000'000LL + now.tv_nsec,
+                     counter.fetch_add(1, std::memory_order_relaxed));
+}
+
+Expected<PendingFile> PendingFile::create(std::string path, uint64_t size,
+                                          const AtomicWriteOptions &options) {
+  PendingFile file;
+  file.failpoints = options.failpoints;
+  file.sync = options.sync;
+  file.path = std::move(path);
+  std::string name = temporaryName(options.temporaryDirectory.empty()
+                                       ? directoryOf(file.path)
+                                       : options.temporaryDirectory);
+  file.fd.reset(guarded(options.failpoints, "create", [&] {
+    return open(name.c_str(),
+                O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
+                options.mode);
+  }));
+  if (!file.fd)
+    return makeErrnoError(errno,
+                          "cannot create a file for '" + file.path + "'");
+  file.temporary = std::move(name);
+  if (guarded(options.failpoints, "resize", [&] {
+        return ftruncate(file.fd.get(), static_cast<off_t>(size));
+      }) != 0)
+    return makeErrnoError(errno,
+                          "cannot resize a file for '" + file.path + "'");
+  return file;
+}
+
+PendingFile::~PendingFile() {
+  if (!temporary.empty())
+    unlink(temporary.c_str());
+}
+
+Status PendingFile::write(std::span<const uint8_t> bytes) {
+  PGKP_TRY(writeAll(fd.get(), bytes, path, failpoints));
+  if (sync &&
+      guarded(failpoints, "fsync", [&] { return fsync(fd.get()); }) != 0)
+    return makeErrnoError(errno, "cannot sync '" + path + "'");
+  return {};
+}
+
+Status PendingFile::publish() {
+  fd.reset();
+  if (guarded(failpoints, "rename",
+              [&] { return rename(temporary.c_str(), path.c_str()); }) != 0)
+    return makeErrnoError(errno, "cannot rename a file to '" + path + "'");
+  temporary.clear();
+  return !sync ? Status() : syncDirectory(directoryOf(path), failpoints);
 }
 
 Status writeFileAtomically(const std::string &path,
                            std::span<const uint8_t> bytes,
                            const AtomicWriteOptions &options) {
-  static std::atomic<uint64_t> counter{0};
-  const std::string directory = directoryOf(path);
-  timespec now;
-  clock_gettime(CLOCK_REALTIME, &now);
-  // Processes in different PID namespaces may share the directory, hence the
-  // time.
-  const std::string temporary = fmt::format(
-      "{}/{}{}-{}-{}",
-      options.temporaryDirectory.empty() ? directory
-                                         : options.temporaryDirectory,
-      kTemporaryPrefix, getpid(), now.tv_sec * 1'000'000'000LL + now.tv_nsec,
-      counter.fetch_add(1, std::memory_order_relaxed));
-  UniqueFd fd;
-  if (!injected(options.failpoints, "create"))
-    fd.reset(open(temporary.c_str(),
-                  O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
-                  options.mode));
-  if (!fd)
-    return makeErrnoError(errno, "cannot create a file for '" + path + "'");
-
-  auto finish = [&]() -> Status {
-    PGKP_TRY(writeAll(fd.get(), bytes, path, options.failpoints));
-    if (injected(options.failpoints, "fsync") || fsync(fd.get()) != 0)
-      return makeErrnoError(errno, "cannot sync '" + path + "'");
-    fd.reset();
-    if (injected(options.failpoints, "rename") ||
-        rename(temporary.c_str(), path.c_str()) != 0)
-      return makeErrnoError(errno, "cannot rename a file to '" + path + "'");
-    return {};
-  };
-  if (Status status = finish(); !status) {
-    unlink(temporary.c_str());
-    return status;
-  }
-  return syncDirectory(directory, options.failpoints);
+  PGKP_ASSIGN(PendingFile file,
+              PendingFile::create(path, bytes.size(), options));
+  PGKP_TRY(file.write(bytes));
+  return file.publish();
 }
 
 Status makeDirectories(const std::string &path, unsigned mode) {

@@ -42,8 +42,8 @@ private:
 };
 
 /// The bytes of a regular file. exhausted: longer than `limit`; notFound,
-/// permission, io. Every system call passes the failpoint "<failpoints>.open",
-/// ".stat" or ".read".
+/// permission, io. Failpoints "<failpoints>.open", ".stat" and ".read", each
+/// also with ".done".
 Expected<std::vector<uint8_t>> readFile(const std::string &path,
                                         uint64_t limit = uint64_t{1} << 32,
                                         std::string_view failpoints = "file");
@@ -52,15 +52,43 @@ struct AtomicWriteOptions {
   /// Where the temporary file is made, on the same file system; empty: beside
   /// `path`.
   std::string temporaryDirectory;
-  /// Failpoints "<failpoints>.create", ".write", ".fsync", ".rename" and
-  /// ".fsyncdir".
+  /// Failpoints "<failpoints>.create", ".resize", ".write", ".fsync",
+  /// ".rename" and ".fsyncdir", each also with ".done" for after the call.
   std::string_view failpoints = "file";
   unsigned mode = 0644;
+  /// Off: after a failure of the machine the file may be damaged.
+  bool sync = true;
 };
 
-/// Writes to a temporary file, syncs it, renames it to `path`, syncs the
-/// directory. Another process sees the old content or the new, whole. On
-/// failure the temporary file is removed.
+/// A file that nobody sees before it is whole. Thread-compatible.
+class PendingFile {
+public:
+  /// Makes the temporary file. It gets its size at once, so that whoever adds
+  /// up sizes sees what is coming.
+  static Expected<PendingFile> create(std::string path, uint64_t size,
+                                      const AtomicWriteOptions &options = {});
+  PendingFile(PendingFile &&other) noexcept
+      : path(std::move(other.path)),
+        temporary(std::exchange(other.temporary, {})), fd(std::move(other.fd)),
+        failpoints(other.failpoints), sync(other.sync) {}
+  /// Removes the temporary file unless it was published.
+  ~PendingFile();
+
+  /// Writes all of it, and syncs it to the disk if asked to.
+  Status write(std::span<const uint8_t> bytes);
+  /// Renames it to its path and syncs the directory. Another process sees the
+  /// old content or the new, whole.
+  Status publish();
+
+private:
+  PendingFile() = default;
+  std::string path, temporary;
+  UniqueFd fd;
+  std::string_view failpoints;
+  bool sync = true;
+};
+
+/// PendingFile in one step.
 Status writeFileAtomically(const std::string &path,
                            std::span<const uint8_t> bytes,
                            const AtomicWriteOptions &options = {});
