@@ -395,6 +395,7 @@ HostCompiler::Impl::compile(const VariantRequest &original) {
     artifact.config.reset(request.config->UnPack());
   artifact.target = std::make_unique<schema::TargetT>(request.target);
   artifact.format = request.format;
+  artifact.pipeline = request.pipeline;
   artifact.code_hash = toSchema(rt::hashBytes(artifact.code));
   artifact.producer = getProducer();
   artifact.stages->cpu_ms = getCpuMs() - cpuStart;

@@ -65,23 +65,51 @@ static void addConfig(Hasher &hasher, const schema::Config *config) {
   }
 }
 
-Digest contentKey(const Digest &kernelHash, std::span<const schema::Fact> facts,
-                  const schema::Config *config, const schema::Target &target,
-                  schema::CodeFormat format, schema::Pipeline pipeline,
-                  std::string_view producer) {
-  Hasher hasher;
-  hasher.add(std::string_view("pgkp content key"))
-      .add(kKeyVersion)
-      .add(kernelHash.bytes);
+static void addTerms(Hasher &hasher, const Digest &kernelHash,
+                     std::span<const schema::Fact> facts,
+                     const schema::Config *config, const schema::Target &target,
+                     schema::CodeFormat format, schema::Pipeline pipeline) {
+  hasher.add(kKeyVersion).add(kernelHash.bytes);
   addFacts(hasher, facts);
   addConfig(hasher, config);
   hasher.add(static_cast<int64_t>(target.device()))
       .add(view(target.chip()))
       .add(view(target.features()))
       .add(static_cast<int64_t>(format))
-      .add(static_cast<int64_t>(pipeline))
-      .add(producer);
+      .add(static_cast<int64_t>(pipeline));
+}
+
+Digest contentKey(const Digest &kernelHash, std::span<const schema::Fact> facts,
+                  const schema::Config *config, const schema::Target &target,
+                  schema::CodeFormat format, schema::Pipeline pipeline,
+                  std::string_view producer) {
+  Hasher hasher;
+  hasher.add(std::string_view("pgkp content key"));
+  addTerms(hasher, kernelHash, facts, config, target, format, pipeline);
+  return hasher.add(producer).finish();
+}
+
+Digest recipeKey(const Digest &kernelHash, std::span<const schema::Fact> facts,
+                 const schema::Config *config, const schema::Target &target,
+                 schema::CodeFormat format, schema::Pipeline pipeline) {
+  Hasher hasher;
+  hasher.add(std::string_view("pgkp recipe"));
+  addTerms(hasher, kernelHash, facts, config, target, format, pipeline);
   return hasher.finish();
+}
+
+Digest contentKeyOf(const schema::Artifact &artifact) {
+  std::vector<schema::Fact> facts;
+  if (artifact.facts())
+    for (const schema::Fact *fact : *artifact.facts())
+      facts.push_back(*fact);
+  Digest hash;
+  if (artifact.kernel_hash())
+    std::copy(artifact.kernel_hash()->bytes()->begin(),
+              artifact.kernel_hash()->bytes()->end(), hash.bytes.begin());
+  return contentKey(hash, facts, artifact.config(), *artifact.target(),
+                    artifact.format(), artifact.pipeline(),
+                    view(artifact.producer()));
 }
 
 Digest keyDigest(const Digest &kernelHash,

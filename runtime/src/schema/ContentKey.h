@@ -22,6 +22,16 @@ Digest contentKey(const Digest &kernelHash, std::span<const schema::Fact> facts,
                   schema::CodeFormat format, schema::Pipeline pipeline,
                   std::string_view producer);
 
+/// The key that an artifact's own terms give. A record is what its name says if
+/// they are equal.
+Digest contentKeyOf(const schema::Artifact &artifact);
+
+/// The same terms without the producer: what a recipe is filed under, so that
+/// another compiler finds it.
+Digest recipeKey(const Digest &kernelHash, std::span<const schema::Fact> facts,
+                 const schema::Config *config, const schema::Target &target,
+                 schema::CodeFormat format, schema::Pipeline pipeline);
+
 /// Sorted by extent, kind and values, each once; operands that a kind does not
 /// use are 0. Two lists with equal canonical forms are the same class.
 std::vector<schema::Fact> canonicalFacts(std::span<const schema::Fact> facts);

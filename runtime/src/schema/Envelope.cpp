@@ -16,7 +16,7 @@ namespace {
 struct Header {
   char magic[8];
   uint32_t kind, format;
-  uint64_t size, reserved;
+  uint64_t size, check;
   uint8_t checksum[32];
 };
 static_assert(sizeof(Header) == kEnvelopeBytes);
@@ -36,8 +36,26 @@ const char *kindName(FileKind kind) {
     return "pack";
   case FileKind::tuning:
     return "tuning record";
+  case FileKind::recipe:
+    return "recipe";
+  case FileKind::usage:
+    return "usage table";
+  case FileKind::worker:
+    return "worker identity";
   }
   return "unknown kind";
+}
+
+// Protects the header itself, so that another version or kind is told apart
+// from damage.
+static uint64_t checkOf(Header header) {
+  header.check = 0;
+  uint8_t bytes[sizeof header];
+  std::memcpy(bytes, &header, sizeof header);
+  const Digest digest = hashBytes(bytes);
+  uint64_t check;
+  std::memcpy(&check, digest.bytes.data(), sizeof check);
+  return check;
 }
 
 static Header headerFor(FileKind kind, std::span<const uint8_t> payload) {
@@ -48,7 +66,19 @@ static Header headerFor(FileKind kind, std::span<const uint8_t> payload) {
   header.size = payload.size();
   const Digest checksum = hashBytes(payload);
   std::memcpy(header.checksum, checksum.bytes.data(), sizeof header.checksum);
+  header.check = checkOf(header);
   return header;
+}
+
+std::optional<uint32_t> sealedFormat(std::span<const uint8_t> file) {
+  Header header;
+  if (file.size() < sizeof header)
+    return std::nullopt;
+  std::memcpy(&header, file.data(), sizeof header);
+  if (std::memcmp(header.magic, kMagic, sizeof header.magic) != 0 ||
+      header.check != checkOf(header))
+    return std::nullopt;
+  return header.format;
 }
 
 std::vector<uint8_t> seal(FileKind kind, std::span<const uint8_t> payload) {
@@ -69,6 +99,9 @@ unseal(FileKind kind, std::span<const uint8_t> file, const std::string &what) {
   if (std::memcmp(header.magic, kMagic, sizeof header.magic) != 0)
     return makeError(Code::corrupt, "'{}' is not a PGKP {}: wrong magic number",
                      what, kindName(kind));
+  if (header.check != checkOf(header))
+    return makeError(Code::corrupt, "'{}': the header of a PGKP {} is damaged",
+                     what, kindName(kind));
   if (header.format != kFormatVersion)
     return makeError(Code::unsupported,
                      "'{}' has format version {}, this build reads {}", what,
@@ -78,7 +111,7 @@ unseal(FileKind kind, std::span<const uint8_t> file, const std::string &what) {
                      what, kindName(static_cast<FileKind>(header.kind)),
                      kindName(kind));
   const std::span<const uint8_t> payload = file.subspan(sizeof header);
-  if (header.reserved != 0 || header.size != payload.size())
+  if (header.size != payload.size())
     return makeError(Code::corrupt,
                      "'{}': its header announces {} bytes, it has {}", what,
                      header.size, payload.size());

@@ -7,6 +7,7 @@
 #include "base/Status.h"
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -18,22 +19,31 @@ enum class FileKind : uint32_t {
   artifact = 2,
   profile = 3,
   pack = 4,
-  tuning = 5
+  tuning = 5,
+  recipe = 6,
+  usage = 7,
+  worker = 8
 };
 
 /// 64 bytes, little endian: magic "PGKPFILE", kind u32, format u32, payload
-/// size u64, reserved u64 (0), BLAKE2b-256 of the payload.
+/// size u64, check u64, BLAKE2b-256 of the payload. `check` is the first eight
+/// bytes of the BLAKE2b-256 of the header with 0 in its place.
 constexpr size_t kEnvelopeBytes = 64;
 constexpr uint32_t kFormatVersion = 1;
 
 /// Envelope and payload as one buffer.
 std::vector<uint8_t> seal(FileKind kind, std::span<const uint8_t> payload);
 
-/// The payload inside `file`. Corrupt: bad magic, size or checksum.
-/// Unsupported: another format version or kind. `what` names the file in the
+/// The payload inside `file`. Corrupt: bad magic, header, size or checksum.
+/// Unsupported: whole as far as one can tell, but of another format version or
+/// kind. `what` names the file in the
 /// message.
 Expected<std::span<const uint8_t>>
 unseal(FileKind kind, std::span<const uint8_t> file, const std::string &what);
+
+/// The format version that a file says it has; nothing if its header is not
+/// whole. Its first kEnvelopeBytes bytes suffice.
+std::optional<uint32_t> sealedFormat(std::span<const uint8_t> file);
 
 /// Reads a whole file and unseals it. \returns the payload alone.
 Expected<std::vector<uint8_t>> readSealed(FileKind kind,

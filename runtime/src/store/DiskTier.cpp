@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "store/DiskTier.h"
 
-#include "base/Failpoint.h"
 #include "base/File.h"
 #include "base/Log.h"
+#include "base/SystemCall.h"
 
 #include <algorithm>
 #include <cerrno>
 #include <ctime>
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -17,136 +16,107 @@ namespace pgkp::rt {
 
 // Old enough to have been left by a process that died, even on a slow disk.
 static constexpr int64_t kStaleTemporaryS = 3600;
+static constexpr uint64_t kMaxRecordBytes = uint64_t{1} << 30;
 
-static bool injected(std::string_view name) {
-  if (const int value = failpoint(name)) {
-    errno = value;
-    return true;
-  }
-  return false;
-}
-
-static Status checkOwned(const std::string &path) {
-  struct stat info;
-  if (injected("store.lstat") || lstat(path.c_str(), &info) != 0)
-    return makeErrnoError(errno, "cannot examine '" + path + "'");
-  if (S_ISLNK(info.st_mode))
-    return makeError(Code::permission,
-                     "'{}' is a symbolic link; a directory is expected", path);
-  if (!S_ISDIR(info.st_mode))
-    return makeError(Code::permission, "'{}' is not a directory", path);
-  // What root put there may be trusted, and cannot be written by us.
-  if (info.st_uid != geteuid() && info.st_uid != 0)
-    return makeError(Code::permission,
-                     "'{}' belongs to user {}; user {} is expected", path,
-                     info.st_uid, geteuid());
-  if (info.st_mode & (S_IWGRP | S_IWOTH))
-    return makeError(
-        Code::permission,
-        "'{}' can be written by others (mode {:04o}); mode 0700 is "
-        "expected",
-        path, info.st_mode & 07777);
-  if (access(path.c_str(), R_OK | X_OK) != 0)
-    return makeErrnoError(errno, "cannot read '" + path + "'");
-  return {};
-}
-
-// Made with mode 0700 whatever the umask; that it exists is fine.
-static Status makeOne(const std::string &path) {
-  if (!injected("store.mkdir") && mkdir(path.c_str(), 0700) == 0)
-    return {};
-  if (errno == EEXIST)
-    return {};
-  return makeErrnoError(errno, "cannot make directory '" + path + "'");
-}
-
-Expected<std::unique_ptr<DiskTier>> DiskTier::open(const std::string &directory,
-                                                   const Clock &clock,
-                                                   TimeNs writeRetry) {
-  std::string root = directory;
-  while (root.size() > 1 && root.back() == '/')
-    root.pop_back();
-  struct stat info;
-  if (lstat(root.c_str(), &info) != 0) {
-    PGKP_TRY(makeDirectories(directoryOf(root), 0700));
-    PGKP_TRY(makeOne(root));
-  }
-  PGKP_TRY(checkOwned(root));
-  std::unique_ptr<DiskTier> tier(new DiskTier(root, clock, writeRetry));
-  // A directory that cannot be written is still good to read from.
-  Status made = makeOne(tier->version);
-  for (const char *folder :
-       {"artifacts", "bundles", "tuning", "quarantine", "tmp"})
-    if (made)
-      made = makeOne(tier->version + "/" + folder);
-  if (!made) {
-    if (lstat(tier->version.c_str(), &info) != 0)
-      return tl::unexpected<Error>(made.error());
-    tier->noteWriteFailure(made.error());
-  }
-  PGKP_TRY(checkOwned(tier->version));
-  if (made)
+Expected<std::unique_ptr<DiskTier>>
+DiskTier::open(const std::string &directory, const Clock &clock,
+               const StoreOptions &options) {
+  PGKP_ASSIGN(Location location, Location::open(directory));
+  const std::optional<Error> readOnly = location.readOnly;
+  std::unique_ptr<DiskTier> tier(
+      new DiskTier(std::move(location), clock, options));
+  if (readOnly)
+    tier->noteWriteFailure(*readOnly);
+  else
     tier->removeStaleTemporaries();
   return tier;
 }
 
 std::string DiskTier::pathOf(RecordKind kind, const Digest &key) const {
   const std::string hex = key.hex();
-  return fmt::format("{}/{}/{}/{}.pgkp", version, kind.folder,
-                     std::string_view(hex).substr(0, 2), hex);
+  return fmt::format("{}/{}/{}/{}{}", location.version, kind.folder,
+                     std::string_view(hex).substr(0, 2), hex, kRecordSuffix);
+}
+
+std::string DiskTier::quarantinePath(RecordKind kind, const Digest &key) const {
+  return fmt::format("{}/quarantine/{}-{}{}", location.version, kind.folder,
+                     key.hex(), kRecordSuffix);
 }
 
 Expected<std::vector<uint8_t>> DiskTier::read(RecordKind kind,
                                               const Digest &key) {
   const std::string path = pathOf(kind, key);
   PGKP_ASSIGN(std::vector<uint8_t> file,
-              readFile(path, kEnvelopeBytes + (uint64_t{1} << 30), "store"));
+              readFile(path, kEnvelopeBytes + kMaxRecordBytes, "store"));
   if (auto payload = unseal(kind.file, file, path); !payload) {
-    // Whatever is wrong with it: a record of ours under v1/ has this version
-    // and kind.
+    if (sealedFormat(file).value_or(kFormatVersion) != kFormatVersion)
+      return tl::unexpected<Error>(payload.error());
     quarantine(kind, key, payload.error().message);
     return makeError(Code::corrupt, "{}", payload.error().message);
   }
   file.erase(file.begin(), file.begin() + kEnvelopeBytes);
+  budget.note(key, 0);
   return file;
 }
 
 void DiskTier::quarantine(RecordKind kind, const Digest &key,
                           const std::string &reason) {
   const std::string path = pathOf(kind, key);
-  const std::string target =
-      fmt::format("{}/quarantine/{}-{}.pgkp", version, kind.folder, key.hex());
   log(LogLevel::warning, "{}; the record is put aside and made again", reason);
-  if (injected("store.quarantine") || rename(path.c_str(), target.c_str()) != 0)
+  if (guarded("store", "quarantine", [&] {
+        return rename(path.c_str(), quarantinePath(kind, key).c_str());
+      }) != 0)
     // Next to nothing: the next write replaces it, the next read reports it
     // again.
     log(LogLevel::debug, "cannot move '{}' to quarantine", path);
 }
 
+/// True if a file of another format version is there: it is somebody else's.
+static bool isForeign(const std::string &path) {
+  UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  uint8_t head[kEnvelopeBytes];
+  if (!fd ||
+      read(fd.get(), head, sizeof head) != static_cast<ssize_t>(sizeof head))
+    return false;
+  return sealedFormat(head).value_or(kFormatVersion) != kFormatVersion;
+}
+
+Status DiskTier::tryWrite(const std::string &path,
+                          std::span<const uint8_t> file, bool sync) {
+  PGKP_TRY(makePrivateDirectory(directoryOf(path)));
+  PGKP_ASSIGN(PendingFile pending, budget.reserve(path, file.size(), sync));
+  Status status = pending.write(file);
+  if (status)
+    status = pending.publish();
+  if (!status)
+    budget.giveBack(file.size());
+  return status;
+}
+
 Status DiskTier::write(RecordKind kind, const Digest &key,
-                       std::span<const uint8_t> payload) {
+                       std::span<const uint8_t> payload, double costMs) {
   if (clock.now() < restUntil.load(std::memory_order_relaxed))
     return makeError(Code::unavailable, "'{}' is not written to for a while",
-                     root);
+                     location.root);
   const std::string path = pathOf(kind, key);
-  AtomicWriteOptions options;
-  options.temporaryDirectory = version + "/tmp";
-  options.failpoints = "store";
-  options.mode = 0600;
+  if (isForeign(path))
+    return makeError(Code::unsupported,
+                     "'{}' is of another format version and is left alone",
+                     path);
   const std::vector<uint8_t> file = seal(kind.file, payload);
-  Status status = makeOne(directoryOf(path));
-  if (status)
-    status = writeFileAtomically(path, file, options);
+  // The rest is small, and soon known again.
+  const bool sync =
+      kind.file == FileKind::artifact || kind.file == FileKind::bundle;
+  Status status = tryWrite(path, file, sync);
   if (!status && status.error().code == Code::notFound) {
     // Somebody removed the folders: `rm -rf` of a cache is always allowed.
-    for (const std::string &folder :
-         {root, version, version + "/" + kind.folder,
-          options.temporaryDirectory, directoryOf(path)})
-      (void)makeOne(folder);
-    status = writeFileAtomically(path, file, options);
+    (void)location.makeFolders();
+    status = tryWrite(path, file, sync);
   }
   if (!status)
     noteWriteFailure(status.error());
+  else if (costMs > 0)
+    budget.note(key, static_cast<float>(costMs));
   return status;
 }
 
@@ -157,7 +127,7 @@ void DiskTier::noteWriteFailure(const Error &error) {
         "the store '{}' cannot be written; new records are kept in memory "
         "only: "
         "{}",
-        root, error.message);
+        location.root, error.message);
 }
 
 bool DiskTier::contains(RecordKind kind, const Digest &key) const {
@@ -166,78 +136,66 @@ bool DiskTier::contains(RecordKind kind, const Digest &key) const {
 
 Status DiskTier::erase(RecordKind kind, const Digest &key) {
   const std::string path = pathOf(kind, key);
-  if (injected("store.unlink") || unlink(path.c_str()) != 0)
+  struct stat info;
+  const uint64_t bytes =
+      lstat(path.c_str(), &info) == 0 ? static_cast<uint64_t>(info.st_size) : 0;
+  if (guarded("store", "unlink", [&] { return unlink(path.c_str()); }) != 0)
     return makeErrnoError(errno, "cannot remove '" + path + "'");
+  budget.giveBack(bytes);
   return {};
 }
 
-namespace {
-/// The names in a directory; empty if there is none.
-class Directory {
-public:
-  explicit Directory(const std::string &path) : stream(opendir(path.c_str())) {}
-  ~Directory() {
-    if (stream)
-      closedir(stream);
-  }
-  Directory(const Directory &) = delete;
-
-  explicit operator bool() const { return stream; }
-  int fd() const { return dirfd(stream); }
-  const char *next() {
-    while (const dirent *entry = readdir(stream))
-      if (entry->d_name[0] != '.' ||
-          std::string_view(entry->d_name).starts_with(kTemporaryPrefix))
-        return entry->d_name;
-    return nullptr;
-  }
-
-private:
-  DIR *stream;
-};
-} // namespace
-
 Expected<std::vector<RecordInfo>> DiskTier::list(RecordKind kind) const {
   std::vector<RecordInfo> result;
-  const std::string top = version + "/" + kind.folder;
-  Directory shards(top);
-  if (!shards) {
-    if (errno == ENOENT)
-      return result;
+  const std::string top = location.version + "/" + kind.folder;
+  if (!forEachRecord(top, [&](const Digest &key, const FileEntry &entry) {
+        result.push_back({key, entry.bytes, entry.modifiedS, true});
+      }))
     return makeErrnoError(errno, "cannot list '" + top + "'");
-  }
-  while (const char *shard = shards.next()) {
-    Directory records(top + "/" + shard);
-    if (!records)
-      continue;
-    while (const char *name = records.next()) {
-      const std::string_view text(name);
-      struct stat info;
-      if (!text.ends_with(".pgkp"))
-        continue;
-      const std::optional<Digest> key =
-          Digest::fromHex(text.substr(0, text.size() - 5));
-      if (key && fstatat(records.fd(), name, &info, AT_SYMLINK_NOFOLLOW) == 0)
-        result.push_back({*key, static_cast<uint64_t>(info.st_size),
-                          info.st_mtim.tv_sec, true});
-    }
-  }
   std::sort(result.begin(), result.end(),
             [](const auto &l, const auto &r) { return l.key < r.key; });
   return result;
 }
 
-void DiskTier::removeStaleTemporaries() const {
-  Directory files(version + "/tmp");
-  if (!files)
-    return;
-  const int64_t now = time(nullptr);
-  while (const char *name = files.next()) {
-    struct stat info;
-    if (fstatat(files.fd(), name, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
-        now - info.st_mtim.tv_sec > kStaleTemporaryS)
-      unlinkat(files.fd(), name, 0);
+Expected<std::vector<uint8_t>> DiskTier::quarantined(RecordKind kind,
+                                                     const Digest &key) const {
+  return readFile(quarantinePath(kind, key), kEnvelopeBytes + kMaxRecordBytes);
+}
+
+Expected<Lease> DiskTier::lease(const Digest &key) {
+  if (clock.now() < restUntil.load(std::memory_order_relaxed))
+    return makeError(Code::unsupported, "'{}' is not written to for a while",
+                     location.root);
+  Expected<Lease> lease = Lease::take(location.locks, key);
+  if (!lease && lease.error().code == Code::notFound) {
+    (void)location.makeFolders();
+    lease = Lease::take(location.locks, key);
   }
+  if (!lease && lease.error().code != Code::unavailable)
+    lease.error().code = Code::unsupported;
+  return lease;
+}
+
+Status DiskTier::pin(const Digest &key, bool on) {
+  const std::string path = location.version + "/pins/" + key.hex();
+  if (on)
+    return writeFileAtomically(path, {}, {location.version + "/tmp", "store"});
+  if (guarded("store", "unlink", [&] { return unlink(path.c_str()); }) != 0 &&
+      errno != ENOENT)
+    return makeErrnoError(errno, "cannot remove '" + path + "'");
+  return {};
+}
+
+bool DiskTier::pinned(const Digest &key) const {
+  return access((location.version + "/pins/" + key.hex()).c_str(), F_OK) == 0;
+}
+
+void DiskTier::removeStaleTemporaries() const {
+  const int64_t now = time(nullptr);
+  forEachFile(location.version + "/tmp", [&](const FileEntry &entry) {
+    if (now - entry.modifiedS > kStaleTemporaryS)
+      unlink(entry.path.c_str());
+  });
 }
 
 } // namespace pgkp::rt

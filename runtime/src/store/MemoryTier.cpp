@@ -3,13 +3,31 @@
 
 namespace pgkp::rt {
 
+// Opening a file, and reading and hashing about a gigabyte a second.
+static double reloadMs(uint64_t bytes) {
+  return 0.02 + static_cast<double>(bytes) * 1e-6;
+}
+
+double MemoryTier::priority(const StoredArtifact &artifact, double uses) const {
+  const uint64_t size = artifact.payload().size();
+  return policy.priority(uses, backed ? reloadMs(size) : artifact.costMs(),
+                         size);
+}
+
+void MemoryTier::touch(Entry &entry) {
+  auto node = order.extract(entry.place);
+  entry.uses += 1;
+  node.key() = priority(*node.mapped(), entry.uses);
+  entry.place = order.insert(std::move(node));
+}
+
 std::shared_ptr<const StoredArtifact> MemoryTier::get(const Digest &key) {
   std::lock_guard lock(mutex);
   const auto it = index.find(key);
   if (it == index.end())
     return nullptr;
-  order.splice(order.begin(), order, it->second);
-  return order.front();
+  touch(it->second);
+  return it->second.place->second;
 }
 
 bool MemoryTier::contains(const Digest &key) const {
@@ -21,24 +39,25 @@ std::shared_ptr<const StoredArtifact>
 MemoryTier::put(std::shared_ptr<const StoredArtifact> artifact) {
   std::lock_guard lock(mutex);
   if (const auto it = index.find(artifact->contentKey()); it != index.end()) {
-    order.splice(order.begin(), order, it->second);
-    return order.front();
+    touch(it->second);
+    return it->second.place->second;
   }
-  order.push_front(artifact);
-  index.emplace(artifact->contentKey(), order.begin());
   bytes += artifact->payload().size();
-  // The newest stays even if it alone is over the limit: its caller is about to
-  // load it.
-  while (bytes > limit && order.size() > 1) {
-    remove(std::prev(order.end()));
+  // Before it is in: the newest stays even if it alone is over the limit, as
+  // its caller is about to load it.
+  while (bytes > limit && !order.empty()) {
+    policy.evicted(order.begin()->first);
+    remove(order.begin());
     ++evictions;
   }
+  const auto place = order.emplace(priority(*artifact, 1), artifact);
+  index.emplace(artifact->contentKey(), Entry{place, 1});
   return artifact;
 }
 
 void MemoryTier::remove(Order::iterator it) {
-  bytes -= (*it)->payload().size();
-  index.erase((*it)->contentKey());
+  bytes -= it->second->payload().size();
+  index.erase(it->second->contentKey());
   order.erase(it);
 }
 
@@ -47,14 +66,14 @@ bool MemoryTier::erase(const Digest &key) {
   const auto it = index.find(key);
   if (it == index.end())
     return false;
-  remove(it->second);
+  remove(it->second.place);
   return true;
 }
 
 std::vector<RecordInfo> MemoryTier::list() const {
   std::lock_guard lock(mutex);
   std::vector<RecordInfo> result;
-  for (const auto &artifact : order)
+  for (const auto &[priority, artifact] : order)
     result.push_back(
         {artifact->contentKey(), artifact->payload().size(), 0, false});
   return result;

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-/// \file Artifacts in memory: least recently used ones leave first.
+/// \file Artifacts in memory: those leave first whose use times cost is least
+/// for their size.
 #pragma once
 
+#include "store/GreedyDual.h"
 #include "store/Store.h"
 
-#include <list>
+#include <map>
 #include <mutex>
 #include <unordered_map>
 
@@ -14,6 +16,9 @@ namespace pgkp::rt {
 class MemoryTier {
 public:
   explicit MemoryTier(uint64_t limitBytes) : limit(limitBytes) {}
+  /// What leaves is still on disk, so that only reading it again is lost, not
+  /// its compilation. Before the first put.
+  void setBacked(bool on) { backed = on; }
 
   /// Null if it is not here.
   std::shared_ptr<const StoredArtifact> get(const Digest &key);
@@ -27,13 +32,22 @@ public:
   void addTo(StoreStats &stats) const;
 
 private:
-  using Order = std::list<std::shared_ptr<const StoredArtifact>>;
+  /// By priority; equal ones in order of their last use.
+  using Order = std::multimap<double, std::shared_ptr<const StoredArtifact>>;
+  struct Entry {
+    Order::iterator place;
+    double uses;
+  };
+  double priority(const StoredArtifact &artifact, double uses) const;
+  void touch(Entry &entry);
   void remove(Order::iterator it);
 
   const uint64_t limit;
+  bool backed = false;
   mutable std::mutex mutex;
-  Order order; ///< most recently used first
-  std::unordered_map<Digest, Order::iterator, DigestHash> index;
+  GreedyDual policy;
+  Order order;
+  std::unordered_map<Digest, Entry, DigestHash> index;
   uint64_t bytes = 0, evictions = 0;
 };
 

@@ -3,17 +3,14 @@
 
 #include "base/Env.h"
 #include "base/Log.h"
+#include "schema/ContentKey.h"
 #include "schema/Module.h"
-#include "schema/tuning_generated.h"
-#include "store/DiskTier.h"
-#include "store/MemoryTier.h"
+#include "store/StoreImpl.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <cstdlib>
-#include <mutex>
-#include <unordered_map>
+#include <sys/stat.h>
 
 namespace pgkp::rt {
 
@@ -22,7 +19,8 @@ namespace pgkp::rt {
 static constexpr size_t kAnyDims = 64, kAnyArgs = 65535;
 
 Expected<std::shared_ptr<const StoredArtifact>>
-StoredArtifact::create(const Digest &contentKey, std::vector<uint8_t> payload) {
+StoredArtifact::create(const Digest &contentKey, std::vector<uint8_t> payload,
+                       bool checkCode) {
   std::shared_ptr<StoredArtifact> result(new StoredArtifact);
   result->key = contentKey;
   result->bytes = std::move(payload);
@@ -41,12 +39,30 @@ StoredArtifact::create(const Digest &contentKey, std::vector<uint8_t> payload) {
     return makeError(Code::corrupt, "artifact {}: {}", contentKey.hex(),
                      status.error().message);
   if (!artifact.code_hash() ||
-      toDigest(*artifact.code_hash()) !=
-          hashBytes({artifact.code()->data(), artifact.code()->size()}))
+      (checkCode &&
+       toDigest(*artifact.code_hash()) !=
+           hashBytes({artifact.code()->data(), artifact.code()->size()})))
     return makeError(Code::corrupt,
                      "artifact {}: its code is not what was hashed",
                      contentKey.hex());
   return result;
+}
+
+bool StoredArtifact::keyHolds() const { return contentKeyOf(*table) == key; }
+
+double StoredArtifact::costMs() const {
+  const schema::StageTimes *times = table->stages();
+  const double cost = times ? double{times->generate_ms()} +
+                                  times->compile_ms() + times->link_ms()
+                            : 0;
+  return std::isfinite(cost) && cost > 0 ? cost : 0;
+}
+
+uint64_t defaultStoreLimit() {
+  constexpr double mebibytes = 2048;
+  return static_cast<uint64_t>(
+             getEnvNumber("PGKP_CACHE_MIB", 1, 1 << 30).value_or(mebibytes))
+         << 20;
 }
 
 std::string defaultStoreDirectory() {
@@ -60,36 +76,18 @@ std::string defaultStoreDirectory() {
   return {};
 }
 
-struct Store::Impl {
-  explicit Impl(const StoreOptions &options)
-      : clock(options.clock ? *options.clock : ownClock),
-        memory(options.memoryLimitBytes) {}
-
-  SteadyClock ownClock;
-  const Clock &clock;
-  MemoryTier memory;
-  std::unique_ptr<DiskTier> disk; ///< null: memory only
-  std::string directory;
-  std::optional<Error> problem;
-
-  std::atomic<uint64_t> memoryHits{0}, diskHits{0}, misses{0}, corrupt{0},
-      readErrors{0}, puts{0}, writeErrors{0};
-
-  /// What the disk holds otherwise: small, or only there while there is no
-  /// disk.
-  std::mutex mutex;
-  std::unordered_map<Digest, std::vector<uint8_t>, DigestHash> bundles, tuning;
-
-  Expected<std::vector<uint8_t>> read(RecordKind kind, const Digest &key);
-  void write(RecordKind kind, const Digest &key,
-             std::span<const uint8_t> bytes);
-  Expected<std::vector<uint8_t>>
-  readSmall(RecordKind kind, const Digest &key,
-            std::unordered_map<Digest, std::vector<uint8_t>, DigestHash> &kept);
-};
-
 Store::Store() = default;
 Store::~Store() = default;
+
+/// One line for each directory: at once when it is new, else at level info.
+static void announce(const std::string &directory, bool isNew) {
+  const std::string line = fmt::format(
+      "prepared kernels are kept in '{}'; PGKP_CACHE_DIR moves it", directory);
+  if (isNew)
+    logLine(LogLevel::info, line);
+  else
+    log(LogLevel::info, "{}", line);
+}
 
 std::unique_ptr<Store> Store::open(StoreOptions options) {
   std::unique_ptr<Store> store(new Store);
@@ -97,10 +95,15 @@ std::unique_ptr<Store> Store::open(StoreOptions options) {
   Impl &impl = *store->impl;
   if (options.directory.empty() || options.directory == "none")
     return store;
-  auto disk = DiskTier::open(options.directory, impl.clock, options.writeRetry);
+  struct stat info;
+  const bool isNew = lstat(options.directory.c_str(), &info) != 0;
+  auto disk = DiskTier::open(options.directory, impl.clock, options);
   if (disk) {
     impl.disk = std::move(*disk);
     impl.directory = impl.disk->directory();
+    impl.memory.setBacked(true);
+    if (options.announce)
+      announce(impl.directory, isNew);
   } else {
     impl.problem = disk.error();
     log(LogLevel::warning,
@@ -115,28 +118,44 @@ std::unique_ptr<Store> Store::open(StoreOptions options) {
 const std::string &Store::directory() const { return impl->directory; }
 const std::optional<Error> &Store::problem() const { return impl->problem; }
 
-/// From disk, counted.
+void Store::Impl::count(const Error &error) {
+  if (error.code == Code::notFound)
+    ++misses;
+  else if (error.code == Code::corrupt)
+    ++corrupt;
+  else if (error.code == Code::unsupported)
+    ++mismatched;
+  else
+    ++readErrors;
+}
+
 Expected<std::vector<uint8_t>> Store::Impl::read(RecordKind kind,
                                                  const Digest &key) {
   Expected<std::vector<uint8_t>> bytes =
       disk ? disk->read(kind, key)
            : makeError(Code::notFound, "{} is not in the store", key.hex());
-  if (bytes)
-    return bytes;
-  if (bytes.error().code == Code::notFound)
-    ++misses;
-  else if (bytes.error().code == Code::corrupt)
-    ++corrupt;
-  else
-    ++readErrors;
+  if (!bytes)
+    count(bytes.error());
   return bytes;
 }
 
-/// To disk if there is one; a failure is counted, and said by the disk tier.
+void Store::Impl::reject(RecordKind kind, const Digest &key,
+                         const Error &error) {
+  count(error);
+  if (disk)
+    disk->quarantine(kind, key, error.message);
+}
+
 void Store::Impl::write(RecordKind kind, const Digest &key,
-                        std::span<const uint8_t> bytes) {
+                        std::span<const uint8_t> bytes, double costMs) {
   ++puts;
-  if (disk && !disk->write(kind, key, bytes))
+  if (!disk)
+    return;
+  if (Status status = disk->write(kind, key, bytes, costMs); status)
+    return;
+  else if (status.error().code == Code::unsupported)
+    ++mismatched;
+  else
     ++writeErrors;
 }
 
@@ -147,11 +166,20 @@ Store::get(const Digest &contentKey) {
     return artifact;
   }
   PGKP_ASSIGN(std::vector<uint8_t> payload, impl->read(kArtifacts, contentKey));
-  auto artifact = StoredArtifact::create(contentKey, std::move(payload));
+  // The record's checksum held, and it was written only after the code's had.
+  auto artifact = StoredArtifact::create(contentKey, std::move(payload), false);
   if (!artifact) {
-    ++impl->corrupt;
-    impl->disk->quarantine(kArtifacts, contentKey, artifact.error().message);
+    impl->reject(kArtifacts, contentKey, artifact.error());
     return artifact;
+  }
+  if (!(*artifact)->keyHolds()) {
+    ++impl->mismatched;
+    return makeError(Code::unsupported,
+                     "artifact {} was made by '{}' for '{}', which is not what "
+                     "its key says; it is left alone",
+                     contentKey.hex(),
+                     (*artifact)->artifact().producer()->str(),
+                     (*artifact)->artifact().target()->chip()->str());
   }
   ++impl->diskHits;
   return impl->memory.put(std::move(*artifact));
@@ -162,7 +190,30 @@ Store::put(const Digest &contentKey, std::vector<uint8_t> bytes) {
   PGKP_ASSIGN(auto artifact,
               StoredArtifact::create(contentKey, std::move(bytes)));
   auto filed = impl->memory.put(std::move(artifact));
-  impl->write(kArtifacts, contentKey, filed->payload());
+  if (!filed->keyHolds()) {
+    // Good for this process, but the next one must not take it for what its
+    // name says.
+    ++impl->mismatched;
+    log(LogLevel::info,
+        "artifact {} was made by '{}', not by the compiler asked for; it is "
+        "kept "
+        "in memory only",
+        contentKey.hex(), filed->artifact().producer()->str());
+    return filed;
+  }
+  // Another process may have won the race, which is as good; and what is not
+  // for us is not overwritten.
+  if (impl->disk && impl->disk->contains(kArtifacts, contentKey)) {
+    const auto existing = impl->disk->read(kArtifacts, contentKey);
+    if (existing || (existing.error().code != Code::corrupt &&
+                     existing.error().code != Code::notFound)) {
+      if (!existing)
+        impl->count(existing.error());
+      return filed;
+    }
+  }
+  impl->write(kArtifacts, contentKey, filed->payload(), filed->costMs());
+  impl->noteBuilt(*filed);
   return filed;
 }
 
@@ -210,15 +261,17 @@ StoreStats Store::stats() const {
   stats.misses = impl->misses;
   stats.corrupt = impl->corrupt;
   stats.readErrors = impl->readErrors;
+  stats.mismatched = impl->mismatched;
   stats.puts = impl->puts;
   stats.writeErrors = impl->writeErrors;
+  if (impl->disk)
+    stats.diskEvictions = impl->disk->quota().evictions();
   impl->memory.addTo(stats);
   return stats;
 }
 
-Expected<std::vector<uint8_t>> Store::Impl::readSmall(
-    RecordKind kind, const Digest &key,
-    std::unordered_map<Digest, std::vector<uint8_t>, DigestHash> &kept) {
+Expected<std::vector<uint8_t>>
+Store::Impl::readSmall(RecordKind kind, const Digest &key, Small &kept) {
   {
     std::lock_guard lock(mutex);
     if (const auto it = kept.find(key); it != kept.end()) {
@@ -238,7 +291,8 @@ Expected<std::vector<uint8_t>> Store::getBundle(const Digest &key) {
   return bytes;
 }
 
-Status Store::putBundle(const Digest &key, std::span<const uint8_t> bundle) {
+Status Store::putBundle(const Digest &key, std::span<const uint8_t> bundle,
+                        double costMs) {
   flatbuffers::Verifier verifier(bundle.data(), bundle.size());
   if (bundle.size() < 8 || !schema::VerifyBundleBuffer(verifier))
     return makeError(Code::corrupt, "bundle {} does not verify", key.hex());
@@ -246,82 +300,14 @@ Status Store::putBundle(const Digest &key, std::span<const uint8_t> bundle) {
     std::lock_guard lock(impl->mutex);
     impl->bundles[key].assign(bundle.begin(), bundle.end());
   }
-  impl->write(kBundles, key, bundle);
+  impl->write(kBundles, key, bundle, costMs);
   return {};
 }
 
-static Digest tuningKey(const Digest &contentKey, const std::string &device) {
-  return Hasher()
-      .add(std::string_view("pgkp tuning"))
-      .add(contentKey.bytes)
-      .add(device)
-      .finish();
-}
-
-static Expected<TuningResult> parseTuning(std::span<const uint8_t> bytes,
-                                          const Digest &contentKey,
-                                          const std::string &device) {
-  flatbuffers::Verifier verifier(bytes.data(), bytes.size());
-  if (bytes.size() < 8 || !schema::VerifyTuningBuffer(verifier))
-    return makeError(Code::corrupt, "tuning record of {} does not verify",
-                     contentKey.hex());
-  schema::TuningT table;
-  schema::GetTuning(bytes.data())->UnPackTo(&table);
-  if (!table.content_key || toDigest(*table.content_key) != contentKey ||
-      table.device != device || table.format_version != kFormatVersion ||
-      !std::isfinite(table.generic_ns) || table.generic_ns < 0 ||
-      !std::isfinite(table.variant_ns) || table.variant_ns < 0)
-    return makeError(Code::corrupt, "tuning record of {} is of another variant",
-                     contentKey.hex());
-  return TuningResult{contentKey,
-                      table.key ? toDigest(*table.key) : Digest(),
-                      table.device,
-                      table.generic_ns,
-                      table.variant_ns,
-                      table.launches,
-                      std::move(table.extents)};
-}
-
-Expected<TuningResult> Store::getTuning(const Digest &contentKey,
-                                        const std::string &device) {
-  const Digest key = tuningKey(contentKey, device);
-  PGKP_ASSIGN(std::vector<uint8_t> bytes,
-              impl->readSmall(kTuning, key, impl->tuning));
-  Expected<TuningResult> result = parseTuning(bytes, contentKey, device);
-  if (!result) {
-    ++impl->corrupt;
-    if (impl->disk)
-      impl->disk->quarantine(kTuning, key, result.error().message);
-  }
-  return result;
-}
-
-Status Store::putTuning(const TuningResult &result) {
-  auto digest = [](const Digest &d) {
-    return std::make_unique<schema::Digest>(
-        flatbuffers::span<const uint8_t, 32>(d.bytes));
-  };
-  schema::TuningT table;
-  table.format_version = kFormatVersion;
-  table.content_key = digest(result.contentKey);
-  table.key = digest(result.key);
-  table.device = result.device;
-  table.generic_ns = result.genericNs;
-  table.variant_ns = result.variantNs;
-  table.launches = result.launches;
-  table.extents = result.extents;
-  flatbuffers::FlatBufferBuilder builder;
-  schema::FinishTuningBuffer(builder, schema::Tuning::Pack(builder, &table));
-  const std::span<const uint8_t> bytes(builder.GetBufferPointer(),
-                                       builder.GetSize());
-  PGKP_TRY(parseTuning(bytes, result.contentKey, result.device));
-  const Digest key = tuningKey(result.contentKey, result.device);
-  {
-    std::lock_guard lock(impl->mutex);
-    impl->tuning[key].assign(bytes.begin(), bytes.end());
-  }
-  impl->write(kTuning, key, bytes);
-  return {};
+Expected<Lease> Store::lease(const Digest &key) {
+  if (!impl->disk)
+    return makeError(Code::unsupported, "a store in memory has no leases");
+  return impl->disk->lease(key);
 }
 
 } // namespace pgkp::rt

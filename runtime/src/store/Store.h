@@ -1,22 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-/// \file The prepared-kernel cache: artifacts, bundles and tuning results in
-/// memory and on disk.
+/// \file The prepared-kernel cache: artifacts, bundles, tuning results and
+/// recipes in memory and on disk.
 ///
 /// On disk each record is one sealed file (schema/Envelope.h) under its own
-/// name:
-///   <dir>/v1/artifacts/ab/<64 hex digits>.pgkp     also bundles/, tuning/
-///   <dir>/v1/quarantine/                           records that did not verify
-///   <dir>/v1/tmp/                                  writes that are not
-///   finished
-/// Files suffice: a name gives the path, a rename publishes, and no reader
-/// holds a lock that a dead process could keep. An index may be added beside
-/// them; it would only speed up `list`.
+/// name (store/Layout.h). Files suffice: a name gives the path, a rename
+/// publishes, and no reader holds a lock that a dead process could keep.
 #pragma once
 
 #include "base/Clock.h"
 #include "base/Digest.h"
 #include "base/Status.h"
+#include "schema/recipe_generated.h"
 #include "schema/record_generated.h"
+#include "store/Lease.h"
 
 #include <cstdint>
 #include <memory>
@@ -31,10 +27,19 @@ namespace pgkp::rt {
 /// Whoever holds one pins it: eviction drops the store's reference only.
 class StoredArtifact {
 public:
-  /// Verifies the FlatBuffer and that it is filed under `contentKey`, and that
+  /// Verifies the FlatBuffer and that it is filed under `contentKey`; unless
+  /// `checkCode` is false (a checksum over all of it held just now), also that
   /// its code is what was hashed. corrupt.
   static Expected<std::shared_ptr<const StoredArtifact>>
-  create(const Digest &contentKey, std::vector<uint8_t> payload);
+  create(const Digest &contentKey, std::vector<uint8_t> payload,
+         bool checkCode = true);
+
+  /// Whether the artifact's own terms (kernel, class, configuration, target,
+  /// compiler) give the key that it is filed under. One that another compiler
+  /// made than the one asked for does not.
+  bool keyHolds() const;
+  /// Time that compiling it took, in ms; 0: not known.
+  double costMs() const;
 
   const Digest &contentKey() const { return key; }
   const schema::Artifact &artifact() const { return *table; }
@@ -54,8 +59,12 @@ struct StoreStats {
   uint64_t misses = 0;     ///< not there
   uint64_t corrupt = 0;    ///< did not verify; now in quarantine
   uint64_t readErrors = 0; ///< a system call failed: not a miss
+  /// Of another format version, or made by another compiler than its key says:
+  /// neither read nor overwritten.
+  uint64_t mismatched = 0;
   uint64_t puts = 0, writeErrors = 0;
-  uint64_t evictions = 0; ///< from memory
+  uint64_t evictions = 0;     ///< from memory
+  uint64_t diskEvictions = 0; ///< by this process
   uint64_t memoryBytes = 0, memoryRecords = 0;
 };
 
@@ -64,6 +73,31 @@ struct RecordInfo {
   uint64_t bytes = 0; ///< of the file; of the payload if it is in memory only
   int64_t modifiedS = 0; ///< Unix time; 0 if it is in memory only
   bool onDisk = false;
+};
+
+/// What eviction knows of a record on disk.
+struct RecordUse {
+  double uses = 0;   ///< aged: half after a week
+  double costMs = 0; ///< of making it; 0: not known
+  double priority = 0;
+  int64_t lastS = 0; ///< Unix time; 0: not known
+  bool pinned = false;
+};
+
+/// What was found when every record was read.
+struct VerifyReport {
+  struct Problem {
+    std::string kind; ///< folder of the record
+    Digest key;
+    Error error;
+  };
+  uint64_t verified = 0;
+  std::vector<Problem> problems; ///< corrupt ones are in quarantine now
+};
+
+/// What a clean-up did; bytes as the limit counts them, in blocks of 4 KiB.
+struct CollectReport {
+  uint64_t removedFiles = 0, freedBytes = 0, bytes = 0;
 };
 
 /// Artifacts by content key. Thread-safe.
@@ -97,13 +131,21 @@ struct TuningResult {
   std::vector<int64_t> extents;
 };
 
+/// $PGKP_CACHE_MIB in bytes, else 2 GiB.
+uint64_t defaultStoreLimit();
+
 struct StoreOptions {
   /// Empty or "none": memory only.
   std::string directory;
   uint64_t memoryLimitBytes = uint64_t{256} << 20;
+  /// Of everything in the directory. Default: $PGKP_CACHE_MIB.
+  uint64_t diskLimitBytes = defaultStoreLimit();
   /// After a failed write the disk is left alone for this long.
   TimeNs writeRetry = 60 * kNsPerSecond;
   const Clock *clock = nullptr; ///< null: SteadyClock
+  /// Says where the store is when the directory is made (one line, whatever the
+  /// log level); later at level info.
+  bool announce = false;
 };
 
 /// $PGKP_CACHE_DIR, else $XDG_CACHE_HOME/pgkp, else $HOME/.cache/pgkp. "none"
@@ -128,16 +170,49 @@ public:
   Status erase(const Digest &contentKey) override;
   StoreStats stats() const override;
 
+  /// The right to make what is filed under `key`. Never blocks. unavailable:
+  /// another thread or process has it. unsupported: nothing can be locked here
+  /// (no disk, or it cannot be written); make it without.
+  Expected<Lease> lease(const Digest &key);
+
   /// Bundles by a digest of source module, targets, profile and producer.
   /// Payload without envelope; errors as for `get`. Bundles are not kept in
   /// memory unless there is no disk.
   Expected<std::vector<uint8_t>> getBundle(const Digest &key);
-  Status putBundle(const Digest &key, std::span<const uint8_t> bundle);
+  /// `costMs`: what building it took.
+  Status putBundle(const Digest &key, std::span<const uint8_t> bundle,
+                   double costMs = 0);
 
   /// By content key and device name. Errors as for `get`.
   Expected<TuningResult> getTuning(const Digest &contentKey,
                                    const std::string &device);
   Status putTuning(const TuningResult &result);
+
+  /// Recipes by recipeKey (schema/ContentKey.h); on disk only. Errors as for
+  /// `get`.
+  Expected<schema::RecipeT> getRecipe(const Digest &recipeKey);
+  /// The variant is asked for: files its terms, so that it can be built again
+  /// and a miss explained. What was known of it is kept. No word of a failure.
+  void noteAsked(const schema::RecipeT &terms);
+  /// The compiler refused it.
+  void noteRefused(const schema::RecipeT &terms, const std::string &reason);
+  std::vector<schema::RecipeT> recipes();
+
+  /// What a worker said of itself, by a digest of its file.
+  Expected<std::string> getWorkerIdentity(const Digest &worker);
+  void putWorkerIdentity(const Digest &worker, const std::string &identity);
+
+  /// A pinned record is not evicted. unsupported: there is no disk.
+  Status pin(const Digest &contentKey, bool on);
+  /// By record; empty if there is no disk.
+  std::vector<std::pair<RecordInfo, RecordUse>> listUses();
+  /// Reads every record of every kind.
+  Expected<VerifyReport> verify();
+  /// Removes leftovers and quarantined records, and evicts down to `limitBytes`
+  /// (nothing: the store's limit).
+  Expected<CollectReport> collect(std::optional<uint64_t> limitBytes);
+  /// The artifact that did not verify, as it lies there; notFound.
+  Expected<std::vector<uint8_t>> quarantined(const Digest &contentKey);
 
   /// Where it is on disk; empty: memory only.
   const std::string &directory() const;

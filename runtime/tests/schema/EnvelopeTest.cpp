@@ -2,6 +2,7 @@
 #include "schema/Envelope.h"
 #include "base/File.h"
 #include "base/TempDir.h"
+#include "schema/SkewedFile.h"
 
 #include <gtest/gtest.h>
 
@@ -38,8 +39,15 @@ TEST(Envelope, ErrorsTellApart) {
   std::vector<uint8_t> file = seal(FileKind::profile, {});
   EXPECT_EQ(unseal(FileKind::bundle, file, "p").error().message,
             "'p' is a PGKP profile, expected a bundle");
-  file[12] = 9; // format version
-  EXPECT_EQ(unseal(FileKind::profile, file, "p").error().code,
+  // A damaged version number is damage; only a whole header tells of another
+  // version.
+  std::vector<uint8_t> damaged = file;
+  damaged[12] = 9;
+  EXPECT_EQ(unseal(FileKind::profile, damaged, "p").error().code,
+            Code::corrupt);
+  EXPECT_EQ(unseal(FileKind::profile, fixtures::withFormat(file, 9), "p")
+                .error()
+                .code,
             Code::unsupported);
 }
 

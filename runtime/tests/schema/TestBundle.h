@@ -3,6 +3,7 @@
 /// and a static kernel, an entry whose sites use them.
 #pragma once
 
+#include "schema/ContentKey.h"
 #include "schema/Module.h"
 
 #include <memory>
@@ -153,6 +154,26 @@ inline std::vector<uint8_t> pack(const schema::ArtifactT &artifact) {
                                schema::Artifact::Pack(builder, &artifact));
   return {builder.GetBufferPointer(),
           builder.GetBufferPointer() + builder.GetSize()};
+}
+
+/// Gives the artifact the content key of its own terms. \returns the key.
+inline Digest giveKey(schema::ArtifactT &artifact) {
+  artifact.content_key = std::make_unique<schema::Digest>();
+  const std::vector<uint8_t> bytes = pack(artifact);
+  const Digest key = contentKeyOf(*schema::GetArtifact(bytes.data()));
+  artifact.content_key = std::make_unique<schema::Digest>(schemaDigest(key));
+  return key;
+}
+
+/// The variant of `matmul` for m == n.
+inline std::unique_ptr<schema::ArtifactT> variant(int64_t n,
+                                                  size_t codeBytes = 64) {
+  auto result = artifact("matmul", matmulHash(), {}, codeBytes);
+  result->facts = {eq(0, n)};
+  result->stages = std::make_unique<schema::StageTimesT>();
+  result->stages->compile_ms = 150;
+  giveKey(*result);
+  return result;
 }
 
 } // namespace pgkp::rt::fixtures

@@ -22,11 +22,10 @@ using namespace pgkp::rt;
 namespace fs = std::filesystem;
 
 namespace {
-Digest key(int64_t n) { return Hasher().add(n).finish(); }
+Digest key(int64_t n) { return toDigest(*fixtures::variant(n)->content_key); }
 
 std::vector<uint8_t> bytesOf(int64_t n, size_t codeBytes = 64) {
-  return fixtures::pack(
-      *fixtures::artifact("matmul", fixtures::matmulHash(), key(n), codeBytes));
+  return fixtures::pack(*fixtures::variant(n, codeBytes));
 }
 
 struct StoreTest : ::testing::Test {
@@ -136,7 +135,7 @@ TEST_F(StoreTest, PutRefusesWhatDoesNotVerify) {
   auto store = open();
   EXPECT_EQ(store->put(key(2), bytesOf(1)).error().code, Code::corrupt);
   EXPECT_EQ(store->put(key(1), {1, 2, 3}).error().code, Code::corrupt);
-  auto table = fixtures::artifact("matmul", fixtures::matmulHash(), key(1));
+  auto table = fixtures::variant(1);
   table->code[3] ^= 1; // not what was hashed
   EXPECT_EQ(store->put(key(1), fixtures::pack(*table)).error().code,
             Code::corrupt);

@@ -29,7 +29,10 @@ with tempfile.TemporaryDirectory() as directory:
     (name,) = (n for n in os.listdir(directory) if n != "profile.json")
     with open(os.path.join(directory, name), "rb") as file:
         payload = file.read()
-# The envelope: magic, kind, format, size, reserved, BLAKE2b-256 of the payload.
-head = b"PGKPFILE" + struct.pack("<IIQQ", 3, 1, len(payload), 0)
+# The envelope: magic, kind, format, size, check, BLAKE2b-256 of the payload; check is the
+# start of the BLAKE2b-256 of the header with 0 in its place.
+head = b"PGKPFILE" + struct.pack("<IIQ", 3, 1, len(payload))
+checksum = hashlib.blake2b(payload, digest_size=32).digest()
+check = hashlib.blake2b(head + bytes(8) + checksum, digest_size=32).digest()[:8]
 with open(out, "wb") as file:
-    file.write(head + hashlib.blake2b(payload, digest_size=32).digest() + payload)
+    file.write(head + check + checksum + payload)
