@@ -126,7 +126,7 @@ void dispatchKeys(benchmark::State &state, std::vector<Variant> variants,
       reader.enter();
     }
     const Extents &extents = keys[walk.next()];
-    const Resolved found = reader.lookup(0, extents);
+    const Resolved &found = reader.lookup(0, extents);
     const Status launched = device->launch(
         **stream, found.handle, {args, extents, found.workspaceBytes});
     benchmark::DoNotOptimize(&launched);

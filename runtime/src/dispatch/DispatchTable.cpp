@@ -55,8 +55,8 @@ std::optional<uint64_t> workspaceFor(const Variant &variant,
 } // namespace
 
 struct DispatchTable::Table {
-  uint32_t rank = 0;
   ExactMap exact;
+  uint32_t rank = 0;
   GuardIndex guards;
   std::vector<const Variant *> guarded;
   const Variant *generic = nullptr;
@@ -65,12 +65,7 @@ struct DispatchTable::Table {
   Table(uint32_t rank, std::vector<std::shared_ptr<const Variant>> variants);
 
   Resolved findGeneric(std::span<const int64_t> extents) const {
-    if (!generic)
-      return {};
-    const std::optional<uint64_t> bytes = workspaceFor(*generic, extents);
-    if (!bytes)
-      return {};
-    return {generic, generic->image->handle(), DispatchReason::generic, *bytes};
+    return generic ? resolve(*generic, extents) : Resolved{};
   }
 };
 
@@ -104,10 +99,12 @@ DispatchTable::Table::Table(
 
   std::vector<ExactMap::Item> items;
   for (const auto &[extents, variant] : pinned)
-    items.push_back({extents,
-                     {variant, variant->image->handle(),
-                      workspaceFor(*variant, extents).value_or(0)}});
-  exact = ExactMap(items, rank);
+    items.push_back(
+        {extents,
+         {variant, variant->image->handle(),
+          workspaceFor(*variant, extents).value_or(0), DispatchReason::exact}});
+  if (!items.empty())
+    exact = ExactMap(items, rank);
 }
 
 DispatchTable::DispatchTable(std::span<const uint32_t> kernelRanks)
@@ -202,6 +199,25 @@ std::shared_ptr<const Variant> DispatchTable::find(uint32_t kernel,
   return nullptr;
 }
 
+std::shared_ptr<const Variant>
+DispatchTable::share(uint32_t kernel, const Variant *variant) const {
+  if (kernel >= count)
+    return nullptr;
+  std::lock_guard lock(writers);
+  for (const auto &published : current[kernel]->owned)
+    if (published.get() == variant)
+      return published;
+  return nullptr;
+}
+
+Resolved DispatchTable::resolve(const Variant &variant,
+                                std::span<const int64_t> extents) {
+  const std::optional<uint64_t> bytes = workspaceFor(variant, extents);
+  if (!bytes)
+    return {};
+  return {&variant, variant.image->handle(), *bytes, variant.reason};
+}
+
 std::vector<std::shared_ptr<const Variant>>
 DispatchTable::variants(uint32_t kernel) const {
   if (kernel >= count)
@@ -219,39 +235,44 @@ DispatchTable::Reader::lookupGeneric(uint32_t kernel,
       ->findGeneric(extents);
 }
 
-Resolved DispatchTable::Reader::lookupTable(uint32_t kernel,
-                                            std::span<const int64_t> extents,
-                                            uint64_t generation) {
+const Resolved &DispatchTable::Reader::lookupTable(uint32_t kernel,
+                                                   const int64_t *extents,
+                                                   uint64_t generation) {
   const Table &table = *slots[kernel].table.load(std::memory_order_seq_cst);
-  assert(extents.size() == table.rank);
-  Resolved found;
-  if (!table.exact.empty()) {
-    const ExactMap::Entry entry = table.exact.find(extents.data());
-    // A variant that pins every extent has equalities only.
-    found = {entry.variant, entry.handle, DispatchReason::exact,
-             entry.workspaceBytes};
+  if (const Answer *answer = table.exact.findShort(extents)) [[likely]] {
+    // The table may be newer than `generation`; then this is stale at once.
+    last[kernel].generation = generation;
+    last[kernel].answer = answer;
+    last[kernel].first = extents[0];
+    return answer->found;
   }
-  if (!found.variant && !table.guarded.empty()) {
-    const size_t guard = table.guards.first(extents.data());
-    if (guard != GuardIndex::kNone)
-      if (auto bytes = workspaceFor(*table.guarded[guard], extents)) {
-        found = {table.guarded[guard], table.guarded[guard]->image->handle(),
-                 table.guarded[guard]->reason, *bytes};
-      }
-  }
-  if (!found.variant)
-    found = table.findGeneric(extents);
-  if (!found.variant)
-    return found;
+  return lookupOther(kernel, extents, generation);
+}
 
-  // The table may be newer than `generation`; then this line is stale at once.
-  if (extents.size() <= kInlineExtents) {
-    Last &line = last[kernel];
+const Resolved &DispatchTable::Reader::lookupOther(uint32_t kernel,
+                                                   const int64_t *extents,
+                                                   uint64_t generation) {
+  const Table &table = *slots[kernel].table.load(std::memory_order_seq_cst);
+  const std::span<const int64_t> all(extents, table.rank);
+  Last &line = last[kernel];
+  line.generation = 0; // long keys stay so
+  line.answer = &line.own;
+  Resolved &found = line.own.found;
+  found = {};
+  if (const Answer *answer = table.exact.find(extents))
+    found = answer->found;
+  if (!found.variant && !table.guarded.empty()) {
+    const size_t guard = table.guards.first(extents);
+    if (guard != GuardIndex::kNone)
+      found = resolve(*table.guarded[guard], all);
+  }
+  if (!found.variant)
+    found = table.findGeneric(all);
+  if (found.variant && table.rank <= kInlineExtents) {
+    copyExtents(extents, line.own.extents, table.rank);
     line.generation = generation;
-    line.variant = found.variant;
-    line.handle = found.handle;
-    line.workspaceBytes = found.workspaceBytes;
-    copyExtents(extents.data(), line.extents.data(), extents.size());
+    if (table.rank)
+      line.first = extents[0];
   }
   return found;
 }

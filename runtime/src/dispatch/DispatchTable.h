@@ -13,8 +13,7 @@
 #include "base/Status.h"
 #include "devices/device/Device.h"
 #include "dispatch/Epoch.h"
-#include "dispatch/Extents.h"
-#include "schema/DispatchReason.h"
+#include "dispatch/Resolved.h"
 #include "schema/Module.h"
 
 #include <array>
@@ -43,14 +42,6 @@ struct Variant {
   double gain = 0;
 };
 
-/// What a lookup found.
-struct Resolved {
-  const Variant *variant = nullptr; ///< null: no variant fits these extents
-  const void *handle = nullptr;     ///< of its image, for Device::launch
-  DispatchReason reason = DispatchReason::generic;
-  uint64_t workspaceBytes = 0;
-};
-
 /// Thread-safe. Must outlive its readers.
 class DispatchTable {
   struct Table;
@@ -71,24 +62,28 @@ public:
     void leave() { epoch.leave(); }
 
     /// The best variant for these extents. Only inside a session. `extents` has
-    /// as many values as the kernel has extents, none of them negative.
-    Resolved lookup(uint32_t kernel, std::span<const int64_t> extents);
+    /// as many values as the kernel has extents, none of them negative. The
+    /// answer is good until the kernel's next lookup, or the session's end.
+    const Resolved &lookup(uint32_t kernel, std::span<const int64_t> extents);
     /// The generic variant, whatever else there is. Under the same rules.
     Resolved lookupGeneric(uint32_t kernel, std::span<const int64_t> extents);
 
   private:
-    static constexpr size_t kInlineExtents = 4;
-    /// One cache line. `generation` 0 is never current: nothing cached.
-    struct alignas(64) Last {
+    /// The inline cache: a kernel's last answer. `generation` 0 is never
+    /// current: nothing cached.
+    struct Last {
       uint64_t generation = 0;
-      const Variant *variant = nullptr;
-      const void *handle = nullptr;
-      uint64_t workspaceBytes = 0;
-      std::array<int64_t, kInlineExtents> extents{};
+      int64_t first = 0;              ///< extent 0
+      const Answer *answer = nullptr; ///< in the table, or `own`
+      Answer own;                     ///< for what no table holds
     };
 
-    Resolved lookupTable(uint32_t kernel, std::span<const int64_t> extents,
-                         uint64_t generation);
+    const Resolved &lookupTable(uint32_t kernel, const int64_t *extents,
+                                uint64_t generation);
+    /// Apart, so that the registers it needs are not saved before an exact
+    /// answer.
+    [[gnu::noinline]] const Resolved &
+    lookupOther(uint32_t kernel, const int64_t *extents, uint64_t generation);
 
     const Slot *slots;
     std::vector<Last> last; ///< by kernel
@@ -127,9 +122,23 @@ public:
 
   /// The published variant of a key, or null. Not for the request path.
   std::shared_ptr<const Variant> find(uint32_t kernel, KeyId key) const;
+  /// Shared ownership of a variant that a lookup returned, which outlives the
+  /// session then; null if it was replaced or withdrawn since. Takes a lock.
+  std::shared_ptr<const Variant> share(uint32_t kernel,
+                                       const Variant *variant) const;
+  /// A variant's launch at these extents, which its facts must hold for: what
+  /// lookup gives when it finds the variant. Null where the workspace has no
+  /// size.
+  static Resolved resolve(const Variant &variant,
+                          std::span<const int64_t> extents);
   /// All published variants of a kernel. Not for the request path.
   std::vector<std::shared_ptr<const Variant>> variants(uint32_t kernel) const;
 
+  /// Takes over an object that sessions may have reached and that no later one
+  /// can; collect destroys it like a table.
+  void retire(std::shared_ptr<const void> object) {
+    epochs.retire(std::move(object));
+  }
   /// Destroys tables, and variants with them, that no session can hold; images
   /// are unloaded on the calling thread. Call it regularly off the request
   /// path. \returns how many tables that were.
@@ -157,7 +166,7 @@ private:
   EpochDomain epochs;
 };
 
-inline Resolved
+inline const Resolved &
 DispatchTable::Reader::lookup(uint32_t kernel,
                               std::span<const int64_t> extents) {
   assert(kernel < last.size() && epoch.inside());
@@ -165,12 +174,15 @@ DispatchTable::Reader::lookup(uint32_t kernel,
   const uint64_t generation =
       slots[kernel].generation.load(std::memory_order_seq_cst);
   if (line.generation == generation) [[likely]] {
-    if (differ(line.extents.data(), extents.data(), extents.size()) == 0)
+    // The first extent is here, too: what the last call stored last, the
+    // answer's place, is not needed to see that another one is wanted.
+    if (extents.empty() || (line.first == extents[0] &&
+                            sameSoFar(line.answer->extents + 1,
+                                      extents.data() + 1, extents.size() - 1)))
         [[likely]]
-      return {line.variant, line.handle, line.variant->reason,
-              line.workspaceBytes};
+      return line.answer->found;
   }
-  return lookupTable(kernel, extents, generation);
+  return lookupTable(kernel, extents.data(), generation);
 }
 
 } // namespace pgkp::rt

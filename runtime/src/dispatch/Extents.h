@@ -9,16 +9,26 @@ namespace pgkp::rt {
 
 // Extents were written a word at a time just before, and a vector load over two
 // such stores waits until both have reached the cache. These loops stay scalar:
-// the empty statement takes the accumulator out of the vectorizer's hands.
+// the empty statement takes the value out of the vectorizer's hands.
 
-/// 0 if the vectors are equal.
-inline uint64_t differ(const int64_t *a, const int64_t *b, size_t count) {
+/// Without a branch that depends on the values: for vectors that nearly always
+/// are equal.
+inline bool allEqual(const int64_t *a, const int64_t *b, size_t count) {
   uint64_t difference = 0;
   for (size_t i = 0; i < count; ++i) {
     difference |= static_cast<uint64_t>(a[i] ^ b[i]);
     __asm__("" : "+r"(difference));
   }
-  return difference;
+  return difference == 0;
+}
+
+/// Ends at the first difference: for vectors that repeat or differ in the same
+/// place time after time.
+inline bool sameSoFar(const int64_t *a, const int64_t *b, size_t count) {
+  for (size_t i = 0; i < count; ++i)
+    if (a[i] != b[i])
+      return false;
+  return true;
 }
 
 inline void copyExtents(const int64_t *from, int64_t *to, size_t count) {

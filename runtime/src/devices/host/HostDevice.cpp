@@ -150,7 +150,8 @@ public:
     }
     list[count] = call.workspaceBytes != 0 ? hostStream.scratch : nullptr;
     functionOf(handle)(list);
-    return {};
+    Status done; // `return {}` would fill the room of an error with zeros
+    return done;
   }
 
   Expected<std::unique_ptr<Stream>> createStream() override {
