@@ -19,7 +19,9 @@ Expected<std::unique_ptr<Device>> makeDevice(std::string_view name) {
     return makeHostDevice();
   if (name == "sim") {
     static const SteadyClock clock;
-    return makeSimDevice(clock);
+    SimOptions options;
+    options.acceptsHost = true;
+    return makeSimDevice(clock, std::move(options));
   }
   if (name == "cuda")
     return makeError(Code::unavailable,

@@ -108,6 +108,8 @@ schema::TargetT SimDevice::target() const {
 }
 
 bool SimDevice::accepts(const schema::Target &target) const {
+  if (options.acceptsHost && target.device() == schema::DeviceKind::host)
+    return true;
   return target.device() == schema::DeviceKind::sim && target.chip() &&
          target.chip()->string_view() == options.chip;
 }

@@ -27,6 +27,8 @@ struct SimKernel {
 
 struct SimOptions {
   std::string chip = "sim";
+  /// Takes artifacts of the host, too, so that bundles need none of their own.
+  bool acceptsHost = false;
   /// Duration of one launch; null: 10 us.
   std::function<TimeNs(const SimKernel &, std::span<const int64_t> extents)>
       kernelTime;
