@@ -225,7 +225,7 @@ void Context::Impl::dispatch(uint32_t kernel, std::span<const int64_t> extents,
                           module.module->kernels()[kernel].name)});
 
   const TimeNs issued = engine.clock.now();
-  if (Status s = engine.device->launch(*stream, *found.variant->image,
+  if (Status s = engine.device->launch(*stream, found.handle,
                                        {args, extents, found.workspaceBytes});
       !s)
     return failOnce(s.error());
@@ -248,8 +248,8 @@ void Context::Impl::dispatch(uint32_t kernel, std::span<const int64_t> extents,
   }
   engine.record({.t = entered,
                  .kind = EventKind::dispatch,
-                 .key = key,
-                 .ran = own ? kNoKey : found.variant->key,
+                 .key = module.keyBase + key,
+                 .ran = own ? kNoKey : module.keyBase + found.variant->key,
                  .stream = streamNumber,
                  .id = request,
                  .a = static_cast<int64_t>(waited > 0 ? DispatchReason::waited

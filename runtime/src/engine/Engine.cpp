@@ -27,6 +27,41 @@ void Engine::Impl::drainLog() {
     rt::log(LogLevel::info, "event log: {}", s.error().message);
 }
 
+Engine::Impl::~Impl() { pool.reset(); } // its last results need the rest
+
+WorkerPool &Engine::Impl::startPool(bool background) {
+  std::lock_guard lock(poolMutex);
+  if (!pool) {
+    WorkerOptions poolOptions = workerOptions;
+    poolOptions.background = background;
+    pool = std::make_unique<WorkerPool>(poolOptions);
+    pool->onResult(
+        [this](CompileResult result) { routeResult(std::move(result)); });
+  }
+  return *pool;
+}
+
+void Engine::Impl::routeResult(CompileResult result) {
+  std::lock_guard lock(poolMutex);
+  const auto owner = preparing.find(moduleOfJob(result.id));
+  if (owner != preparing.end())
+    owner->second->push(ResultInput{std::move(result)}, /*wake=*/true);
+}
+
+void Engine::Impl::noteWorkers() {
+  const WorkerCounts counts = pool->counts();
+  const TimeNs now = clock.now();
+  for (; seenCounts.killed < counts.killed; ++seenCounts.killed)
+    record({.t = now, .kind = EventKind::workerLost, .a = 0});
+  for (; seenCounts.hung < counts.hung; ++seenCounts.hung)
+    record({.t = now, .kind = EventKind::workerLost, .a = 1});
+  for (; seenCounts.started < counts.started; ++seenCounts.started) {
+    const bool replaces = seenCounts.restarts < counts.restarts;
+    seenCounts.restarts += replaces;
+    record({.t = now, .kind = EventKind::workerStart, .a = replaces});
+  }
+}
+
 Engine::Engine(std::unique_ptr<Impl> impl) : impl(std::move(impl)) {}
 Engine::~Engine() = default;
 
@@ -124,14 +159,7 @@ Engine::bundleFor(const std::string &name, std::vector<uint8_t> source,
 
 Expected<std::shared_ptr<LoadedModule>>
 Engine::load(std::vector<uint8_t> bundle) {
-  if (impl->hasModule.exchange(true))
-    return makeError(Code::unsupported,
-                     "the engine holds a module already; one engine, one "
-                     "module in this version");
-  auto loaded = LoadedModule::create(shared_from_this(), std::move(bundle));
-  if (!loaded)
-    impl->hasModule = false;
-  return loaded;
+  return LoadedModule::create(shared_from_this(), std::move(bundle));
 }
 
 } // namespace pgkp::rt

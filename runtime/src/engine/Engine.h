@@ -115,7 +115,8 @@ public:
   /// Stops preparation, reaps workers, joins threads, within two seconds.
   ~Engine();
 
-  /// Takes the payload of a bundle file. One module an engine in this version.
+  /// Takes the payload of a bundle file. An engine holds any number of modules:
+  /// they share its device, store, workers and threads, and nothing else.
   Expected<std::shared_ptr<LoadedModule>> load(std::vector<uint8_t> bundle);
 
   /// The bundle of a module source, from the store or built by a worker.

@@ -14,7 +14,7 @@ namespace pgkp::rt {
 LoadedModule::LoadedModule(std::unique_ptr<Impl> impl)
     : impl(std::move(impl)) {}
 LoadedModule::~LoadedModule() = default;
-LoadedModule::Impl::~Impl() { stopThreads(); }
+LoadedModule::Impl::~Impl() { stop(); }
 
 const Module &LoadedModule::module() const { return *impl->module; }
 const std::shared_ptr<Engine> &LoadedModule::engine() const {
@@ -71,8 +71,7 @@ void LoadedModule::exercisePreparation(bool on) {
     std::lock_guard lock(impl->brainMutex);
     impl->exercising = on;
   }
-  std::lock_guard lock(impl->inputMutex);
-  impl->inputReady.notify_one();
+  impl->engine->get().planning.wake();
 }
 
 bool LoadedModule::quiesce(TimeNs limit) {
@@ -110,8 +109,10 @@ std::vector<FutureUse> LoadedModule::recordedUses() const {
   for (const Event &event : impl->engine->events()) {
     if (event.kind == EventKind::requestBegin && first < 0)
       first = event.t;
-    if (event.kind == EventKind::dispatch && first >= 0)
-      uses.push_back({event.t - first, event.key});
+    const KeyId key = event.key - impl->keyBase;
+    if (event.kind == EventKind::dispatch && first >= 0 &&
+        key < impl->module->keys().size())
+      uses.push_back({event.t - first, key});
   }
   return uses;
 }
@@ -193,10 +194,11 @@ LoadedModule::create(std::shared_ptr<Engine> engine,
   impl->loader = std::make_unique<Loader>(*e.device, *impl->table, e.clock,
                                           impl->activity);
   impl->tuner = std::make_unique<Tuner>(*e.device, e.clock);
-  impl->examples.resize(m.keys().size());
   PGKP_TRY(impl->publishGenerics());
 
   const size_t numKeys = m.keys().size();
+  impl->keyBase = e.nextKey.fetch_add(static_cast<KeyId>(numKeys));
+  impl->moduleNumber = e.nextModule++;
   impl->flags = std::make_unique<Impl::KeyFlags[]>(numKeys);
   impl->recorder = std::make_unique<ProfileRecorder>(impl->module);
   impl->sampleExtents.resize(numKeys);
@@ -231,13 +233,8 @@ void LoadedModule::Impl::startPreparation(std::unique_ptr<Policy> policy) {
       policy->name() == "oracle"
           ? makeOracle(module, o.future, now)
           : makeForecaster(module, o.profile.get(), ForecasterOptions{}, now);
-  WorkerOptions workerOptions = e.workerOptions;
   // Where the caller is blocked there is nothing to stay out of the way of.
-  workerOptions.background = !blocksOnMiss;
-  pool = std::make_unique<WorkerPool>(workerOptions);
-  pool->onResult([this](CompileResult result) {
-    push(ResultInput{std::move(result)}, /*wake=*/true);
-  });
+  pool = &e.startPool(/*background=*/!blocksOnMiss);
   BrainOptions brainOptions;
   brainOptions.fallbackGeneric = o.fallbackGeneric;
   brainOptions.recordForecasts = o.recordEvents;
@@ -250,7 +247,12 @@ void LoadedModule::Impl::startPreparation(std::unique_ptr<Policy> policy) {
   findExamples();
   findStored();
   publishFlags();
-  startThreads();
+  {
+    std::lock_guard lock(e.poolMutex);
+    e.preparing.emplace(moduleNumber, this);
+  }
+  e.planning.add(this, [this](TimeNs now) { return planningRound(now); });
+  e.loading.add(this, [this](TimeNs now) { return loadingRound(now); });
 }
 
 /// Measurements of earlier runs, for keys whose class is still one.
@@ -298,12 +300,14 @@ void LoadedModule::Impl::findStored() {
 //----------------------------------------------------===//
 
 void LoadedModule::Impl::push(Input input, bool wake) {
-  std::lock_guard lock(inputMutex);
-  if (stopping)
-    return;
-  inputs.push_back(std::move(input));
+  {
+    std::lock_guard lock(inputMutex);
+    if (stopping)
+      return;
+    inputs.push_back(std::move(input));
+  }
   if (wake)
-    inputReady.notify_one();
+    engine->get().planning.wake();
 }
 
 TimeNs LoadedModule::Impl::waitFor(KeyId key, TimeNs limit) {
@@ -430,6 +434,7 @@ void LoadedModule::Impl::onResult(CompileResult &result, TimeNs now) {
     return;
   const KeyId key = job->second;
   jobKeys.erase(job);
+  result.id = localJob(result.id);
   if (result.outcome == JobOutcome::done) {
     recorder->onStageTimes(
         key, toSeconds(result.finished - result.started) * 1e3, 0);
@@ -461,76 +466,69 @@ void LoadedModule::Impl::publishFlags() {
   }
 }
 
-void LoadedModule::Impl::planningLoop() {
+TimeNs LoadedModule::Impl::planningRound(TimeNs now) {
   std::deque<Input> batch;
-  TimeNs wake = 0;
-  while (true) {
-    {
-      std::unique_lock lock(inputMutex);
-      if (!stopping && inputs.empty()) {
-        const TimeNs now = engine->now();
-        // Uses do not wake this thread: it looks for them often enough to keep
-        // the history from overflowing.
-        const TimeNs period =
-            std::min<TimeNs>(std::max<TimeNs>(wake - now, 0), 20 * kNsPerMs);
-        inputReady.wait_for(lock, std::chrono::nanoseconds(period));
-      }
-      if (stopping)
-        return;
-      batch.swap(inputs);
-    }
-    {
-      std::lock_guard lock(brainMutex);
-      const TimeNs now = engine->now();
-      drainHistory(now);
-      for (Input &input : batch)
-        apply(input, engine->now());
-      if (!batch.empty() || engine->now() >= wake)
-        wake = brain->plan(engine->now());
-      batch.clear();
-      noteWorkers();
-      if (exercising)
-        exercise();
-      publishFlags();
-    }
-    table->collect();
-    engine->get().drainLog();
+  {
+    std::lock_guard lock(inputMutex);
+    batch.swap(inputs);
   }
-}
-
-void LoadedModule::Impl::noteWorkers() {
-  const WorkerCounts counts = pool->counts();
-  const TimeNs now = engine->now();
-  for (; seenCounts.killed < counts.killed; ++seenCounts.killed)
-    record({.t = now, .kind = EventKind::workerLost, .a = 0});
-  for (; seenCounts.hung < counts.hung; ++seenCounts.hung)
-    record({.t = now, .kind = EventKind::workerLost, .a = 1});
-  for (; seenCounts.started < counts.started; ++seenCounts.started) {
-    const bool replaces = seenCounts.restarts < counts.restarts;
-    seenCounts.restarts += replaces;
-    record({.t = now, .kind = EventKind::workerStart, .a = replaces});
+  {
+    std::lock_guard lock(brainMutex);
+    drainHistory(now);
+    for (Input &input : batch)
+      apply(input, engine->now());
+    if (!batch.empty() || engine->now() >= planDue)
+      planDue = brain->plan(engine->now());
+    if (exercising)
+      exercise();
+    publishFlags();
   }
+  table->collect();
+  engine->get().noteWorkers();
+  engine->get().drainLog();
+  // Uses do not wake the thread: it looks for them often enough to keep the
+  // history from overflowing.
+  return std::min(planDue, engine->now() + 20 * kNsPerMs);
 }
 
 void LoadedModule::Impl::record(Event event) {
   if (event.t == 0)
     event.t = engine->now();
+  for (uint32_t *key : {&event.key, &event.ran})
+    if (*key != kNoKey)
+      *key += keyBase;
+  switch (event.kind) {
+  case EventKind::jobQueued:
+  case EventKind::jobStart:
+  case EventKind::jobEnd:
+  case EventKind::ready:
+  case EventKind::loadBegin:
+  case EventKind::loadEnd:
+    if (event.id != 0)
+      event.id = jobOf(moduleNumber, event.id);
+    break;
+  default:
+    break;
+  }
   engine->record(std::move(event));
 }
 
 bool LoadedModule::Impl::startJob(KeyId key, JobId job) {
-  if (!pool->submit(compileJob(key, job)))
+  const JobId id = jobOf(moduleNumber, job);
+  if (!pool->submit(compileJob(key, id)))
     return false;
-  jobKeys.emplace(job, key);
+  jobKeys.emplace(id, key);
   return true;
 }
 
 void LoadedModule::Impl::setJobLimit(unsigned jobs) { pool->setLimit(jobs); }
 
 void LoadedModule::Impl::startLoad(KeyId key) {
-  std::lock_guard lock(loadMutex);
-  loadTasks.push_back({key, sampleExtents[key]});
-  loadReady.notify_one();
+  {
+    std::lock_guard lock(loadMutex);
+    loadTasks.push_back({key, sampleExtents[key]});
+  }
+  engine->get().loading.wake();
 }
 
 CompileSpec LoadedModule::Impl::compileSpec(KeyId key) const {
@@ -556,7 +554,7 @@ void LoadedModule::Impl::exercise() {
   for (size_t tries = 0;
        tries < keys.size() && pool->running() < pool->capacity(); ++tries) {
     const KeyId key = static_cast<KeyId>(nextExerciseJob % keys.size());
-    const JobId job = nextExerciseJob++;
+    const JobId job = jobOf(moduleNumber, kExerciseJob + nextExerciseJob++);
     if (module->isGeneric(key))
       continue;
     pool->setLimit(pool->capacity());
@@ -566,25 +564,26 @@ void LoadedModule::Impl::exercise() {
   }
 }
 
-void LoadedModule::Impl::startThreads() {
-  planner = startThread("pgkp-planner", [this] { planningLoop(); });
-  loading = startThread("pgkp-loader", [this] { loadingLoop(); });
-}
-
-void LoadedModule::Impl::stopThreads() {
+void LoadedModule::Impl::stop() {
+  if (!engine)
+    return; // the bundle was refused
+  Engine::Impl &e = engine->get();
   {
-    std::scoped_lock lock(inputMutex, loadMutex);
+    std::lock_guard lock(inputMutex);
     stopping = true;
-    inputReady.notify_all();
-    loadReady.notify_all();
   }
-  if (planner.joinable())
-    planner.join();
-  if (loading.joinable())
-    loading.join();
-  // Results that still arrive find the queue closed; callers that wait are let
-  // go.
-  pool.reset();
+  e.planning.remove(this);
+  e.loading.remove(this);
+  if (pool) {
+    { // Results that still arrive find nobody.
+      std::lock_guard lock(e.poolMutex);
+      e.preparing.erase(moduleNumber);
+    }
+    for (const auto *jobs : {&jobKeys, &exerciseJobs})
+      for (const auto &[job, key] : *jobs)
+        pool->cancel(job);
+  }
+  // Callers that wait are let go.
   if (flags)
     for (KeyId key = 0; key < module->keys().size(); ++key)
       flags[key].settled.store(true, std::memory_order_release);
@@ -595,31 +594,26 @@ void LoadedModule::Impl::stopThreads() {
 //===-- Loading thread
 //-----------------------------------------------------===//
 
-void LoadedModule::Impl::loadingLoop() {
-  while (true) {
-    std::deque<LoadTask> tasks;
-    {
-      std::unique_lock lock(loadMutex);
-      auto due = [&] { return stopping || !loadTasks.empty(); };
-      if (loader->waiting() == 0)
-        loadReady.wait(lock, due);
-      else // loads that wait for an idle moment of the device
-        loadReady.wait_for(lock, std::chrono::milliseconds(2), due);
-      if (stopping)
-        return;
-      tasks.swap(loadTasks);
-      loadBusy = true;
-    }
-    for (const LoadTask &task : tasks)
-      submitLoad(task);
-    PumpResult pumped = loader->pump();
-    for (KeyId key : pumped.deferred)
-      record({.kind = EventKind::loadDeferred, .key = key});
-    for (LoadResult &result : pumped.loads)
-      finishLoad(result);
+TimeNs LoadedModule::Impl::loadingRound(TimeNs) {
+  std::deque<LoadTask> tasks;
+  {
     std::lock_guard lock(loadMutex);
-    loadBusy = false;
+    if (loadTasks.empty() && loader->waiting() == 0)
+      return kForever;
+    tasks.swap(loadTasks);
+    loadBusy = true;
   }
+  for (const LoadTask &task : tasks)
+    submitLoad(task);
+  PumpResult pumped = loader->pump();
+  for (KeyId key : pumped.deferred)
+    record({.kind = EventKind::loadDeferred, .key = key});
+  for (LoadResult &result : pumped.loads)
+    finishLoad(result);
+  std::lock_guard lock(loadMutex);
+  loadBusy = false;
+  // Loads may wait for an idle moment of the device.
+  return loader->waiting() == 0 ? kForever : engine->now() + 2 * kNsPerMs;
 }
 
 void LoadedModule::Impl::submitLoad(const LoadTask &task) {
@@ -647,6 +641,7 @@ void LoadedModule::Impl::submitLoad(const LoadTask &task) {
 
 void LoadedModule::Impl::finishLoad(LoadResult &result) {
   const KeyId key = result.key;
+  const auto example = examples.extract(key);
   record({.t = result.begin,
           .kind = EventKind::loadBegin,
           .key = key,
@@ -665,7 +660,8 @@ void LoadedModule::Impl::finishLoad(LoadResult &result) {
   }
   Variant variant = std::move(*result.variant);
   if (engine->get().device->kind() != schema::DeviceKind::sim) {
-    const auto measured = measure(key, variant);
+    const auto measured = measure(
+        key, variant, example ? example.mapped() : std::vector<int64_t>());
     if (!measured) {
       // Without extents to measure with it waits for a use to tell some.
       push(LoadFailedInput{key, measured.error().message,
@@ -695,8 +691,9 @@ void LoadedModule::Impl::finishLoad(LoadResult &result) {
   push(LoadedInput{key, toSeconds(result.end - result.begin)}, /*wake=*/true);
 }
 
-Expected<TuningResult> LoadedModule::Impl::measure(KeyId key,
-                                                   const Variant &variant) {
+Expected<TuningResult>
+LoadedModule::Impl::measure(KeyId key, const Variant &variant,
+                            const std::vector<int64_t> &extents) {
   Engine::Impl &e = engine->get();
   const std::string device = e.device->name();
   if (auto known = e.store->getTuning(contentKeys[key], device)) {
@@ -708,7 +705,6 @@ Expected<TuningResult> LoadedModule::Impl::measure(KeyId key,
   }
   const uint32_t kernelIndex = module->keys()[key].kernel;
   const KernelInfo &kernel = module->kernels()[kernelIndex];
-  const std::vector<int64_t> &extents = examples[key];
   if (extents.size() != kernel.dims.size())
     return makeError(Code::unavailable,
                      "no extents are known to measure {} with",

@@ -3,12 +3,12 @@
 /// loaded module.
 #pragma once
 
-#include "base/Thread.h"
 #include "devices/device/Device.h"
 #include "devices/host/HostDevice.h"
 #include "dispatch/DispatchTable.h"
 #include "engine/Brain.h"
 #include "engine/Engine.h"
+#include "engine/SharedLoop.h"
 #include "history/History.h"
 #include "history/ProfileRecorder.h"
 #include "loader/Loader.h"
@@ -23,10 +23,24 @@
 #include <deque>
 #include <map>
 #include <mutex>
-#include <thread>
 #include <variant>
 
 namespace pgkp::rt {
+
+/// Modules count their jobs (and load windows) from 1, and those of exercise()
+/// from kExerciseJob; in the engine's pool and in the log the module's number
+/// comes in front.
+constexpr unsigned kJobBits = 40;
+constexpr JobId kExerciseJob = JobId{1} << (kJobBits - 1);
+constexpr JobId jobOf(uint32_t module, JobId job) {
+  return JobId{module} << kJobBits | job;
+}
+constexpr uint32_t moduleOfJob(JobId job) {
+  return static_cast<uint32_t>(job >> kJobBits);
+}
+constexpr JobId localJob(JobId job) {
+  return job & ((JobId{1} << kJobBits) - 1);
+}
 
 struct Engine::Impl {
   EngineOptions options;
@@ -37,11 +51,29 @@ struct Engine::Impl {
   EventLog log;
   mutable std::mutex sinkMutex;
   MemorySink sink; ///< guarded by sinkMutex
-  std::atomic<bool> hasModule{false};
   WorkerOptions workerOptions;
 
+  /// Modules number their keys from 0; in the log each has a range of its own.
+  std::atomic<KeyId> nextKey{0};
+  std::atomic<uint32_t> nextModule{0};
+
+  // One pool for all modules: jobs carry their module's number.
+  std::mutex poolMutex; ///< pool (its creation), preparing
+  std::unique_ptr<WorkerPool> pool;
+  std::map<uint32_t, LoadedModule::Impl *> preparing; ///< by module number
+  WorkerCounts seenCounts;                            ///< the planning thread's
+
+  // Last, so that no round runs while the rest goes away.
+  SharedLoop planning{"pgkp-planner", clock};
+  SharedLoop loading{"pgkp-loader", clock};
+
+  ~Impl();
   void record(Event event);
   void drainLog();
+  /// The pool, started by the first module that prepares.
+  WorkerPool &startPool(bool background);
+  void routeResult(CompileResult result);
+  void noteWorkers();
 };
 
 // What the planning thread is told, in order.
@@ -99,8 +131,9 @@ struct LoadedModule::Impl final : BrainActions {
   Activity activity;
   std::unique_ptr<DispatchTable> table;
   std::unique_ptr<Loader> loader;
-  std::unique_ptr<Tuner> tuner;               ///< the loading thread's
-  std::vector<std::vector<int64_t>> examples; ///< by key; the loading thread's
+  std::unique_ptr<Tuner> tuner; ///< the loading thread's
+  /// What to measure the keys with that are being loaded; the loading thread's.
+  std::map<KeyId, std::vector<int64_t>> examples;
   struct Generic {
     std::shared_ptr<const Image> image;
     Expr workspace;
@@ -122,7 +155,6 @@ struct LoadedModule::Impl final : BrainActions {
   History history;
 
   std::mutex inputMutex;
-  std::condition_variable inputReady; ///< for the planning thread
   std::deque<Input> inputs;
   bool stopping = false;
 
@@ -132,20 +164,19 @@ struct LoadedModule::Impl final : BrainActions {
   // The planning thread's own, under brainMutex for explain() and profile().
   mutable std::mutex brainMutex;
   std::unique_ptr<Brain> brain;
-  std::unique_ptr<WorkerPool> pool;
+  WorkerPool *pool = nullptr;                      ///< the engine's
   std::vector<std::vector<int64_t>> sampleExtents; ///< by key; empty: none seen
   std::unique_ptr<ProfileRecorder> recorder;
   std::vector<Digest> contentKeys; ///< by key
   schema::TargetT compileTarget;
   schema::CodeFormat compileFormat = schema::CodeFormat::elf;
-  WorkerCounts seenCounts;
   std::map<JobId, KeyId> jobKeys;
   std::map<JobId, KeyId> exerciseJobs;
-  JobId nextExerciseJob = JobId{1} << 62;
+  JobId nextExerciseJob = 0;
   bool exercising = false;
+  TimeNs planDue = 0; ///< when the brain wants to plan at the latest
 
   std::mutex loadMutex;
-  std::condition_variable loadReady; ///< for the loading thread
   struct LoadTask {
     KeyId key;
     std::vector<int64_t> extents;
@@ -153,7 +184,8 @@ struct LoadedModule::Impl final : BrainActions {
   std::deque<LoadTask> loadTasks;
   bool loadBusy = false;
 
-  std::thread planner, loading;
+  KeyId keyBase = 0;         ///< of this module's keys in the event log
+  uint32_t moduleNumber = 0; ///< in its engine
 
   ~Impl() override;
 
@@ -168,21 +200,22 @@ struct LoadedModule::Impl final : BrainActions {
   void startPreparation(std::unique_ptr<Policy> policy);
   void applyMeasurement(KeyId key, double genericNs, double variantNs);
   void applyProfile(const schema::ProfileT &profile);
-  void startThreads();
-  void stopThreads();
+  void stop();
   void push(Input input, bool wake);
-  void planningLoop();
+  /// What the engine's planning thread does for this module, and when next.
+  TimeNs planningRound(TimeNs now);
   void apply(Input &input, TimeNs now);
   void onResult(CompileResult &result, TimeNs now);
-  void noteWorkers();
   void findStored();
   void drainHistory(TimeNs now);
   void publishFlags();
   void exercise();
-  void loadingLoop();
+  /// The same for the loading thread.
+  TimeNs loadingRound(TimeNs now);
   void submitLoad(const LoadTask &task);
   void finishLoad(LoadResult &result);
-  Expected<TuningResult> measure(KeyId key, const Variant &variant);
+  Expected<TuningResult> measure(KeyId key, const Variant &variant,
+                                 const std::vector<int64_t> &extents);
   void noteExtents(KeyId key, std::span<const int64_t> extents);
   void findExamples();
   CompileSpec compileSpec(KeyId key) const;
