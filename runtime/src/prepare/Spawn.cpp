@@ -7,8 +7,8 @@
 #include <csignal>
 #include <fcntl.h>
 #include <linux/sched.h>
-#include <memory>
 #include <sched.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -31,12 +31,32 @@ struct Plan {
   pid_t parent;
   uint64_t memoryBytes;
   bool background;
-  int failure = 0; ///< errno of exec; the child shares our memory until then
+  int *failure; ///< errno of exec, in memory that the child shares
+};
+
+/// Memory that parent and child see: the child's stack, and how it failed.
+class SharedMemory {
+public:
+  static constexpr size_t kBytes = 64 << 10;
+  SharedMemory() = default;
+  ~SharedMemory() {
+    if (base != MAP_FAILED)
+      munmap(base, kBytes);
+  }
+  SharedMemory(const SharedMemory &) = delete;
+  SharedMemory &operator=(const SharedMemory &) = delete;
+
+  bool valid() const { return base != MAP_FAILED; }
+  int *failure() const { return static_cast<int *>(base); } // zero at first
+  char *stackTop() const { return static_cast<char *>(base) + kBytes; }
+
+private:
+  void *base = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE,
+                    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 };
 } // namespace
 
 static constexpr int kSocketFd = 3;
-static constexpr size_t kStackBytes = 64 << 10;
 
 // The child shares our memory, and with it what sanitizers and the C library
 // keep about descriptors and signal handlers. Plain system calls leave that
@@ -89,7 +109,7 @@ PGKP_IN_CHILD static int runChild(void *argument) {
   if (syscall(SYS_dup3, null, 0, 0) < 0 || syscall(SYS_dup3, null, 1, 0) < 0 ||
       syscall(SYS_dup3, errors, 2, 0) < 0 ||
       syscall(SYS_dup3, socket, kSocketFd, 0) < 0) {
-    plan.failure = errno;
+    *plan.failure = errno;
     leave();
   }
   closeFrom(kSocketFd + 1);
@@ -110,8 +130,26 @@ PGKP_IN_CHILD static int runChild(void *argument) {
     syscall(SYS_write, score, "800", 3);
   resetSignals();
   syscall(SYS_execve, plan.path, plan.arguments, plan.environment);
-  plan.failure = errno;
+  *plan.failure = errno;
   leave();
+}
+
+/// Sleeps until the child runs its program or is gone. No fork handler runs.
+static pid_t startChild(Plan &plan, char *stackTop, int *pidfd) {
+  constexpr int flags = CLONE_VFORK | CLONE_PIDFD | SIGCHLD;
+#ifdef __SANITIZE_THREAD__
+  // ThreadSanitizer would take a child in our memory for a thread of ours: it
+  // gets a copy, by a system call that no interceptor sees.
+  (void)stackTop;
+  const long pid = syscall(SYS_clone, flags, nullptr, pidfd, nullptr, nullptr);
+  if (pid == 0)
+    runChild(&plan);
+  return static_cast<pid_t>(pid);
+#else
+  // It borrows our memory, as vfork's does, but on a stack of its own. Copying
+  // the page tables of a large application would stall it.
+  return clone(runChild, stackTop, flags | CLONE_VM, &plan, pidfd);
+#endif
 }
 
 static bool injected(std::string_view name) {
@@ -159,17 +197,19 @@ Expected<Child> spawn(const SpawnOptions &options) {
                                            fmt::format("--fd={}", kSocketFd)};
   const std::vector<char *> argv = pointers(arguments);
   const std::vector<char *> envp = pointers(options.environment);
-  Plan plan{
-      options.path.c_str(), argv.data(), envp.data(), theirSocket.get(),
-      theirErrors.get(),    null.get(),  getpid(),    options.memoryMib << 20,
-      options.background};
-
-  // The child borrows our memory until it runs its program, as vfork's does,
-  // but on a stack of its own. Copying the page tables of a large application
-  // would stall it.
-  const auto stack = std::make_unique<char[]>(kStackBytes);
-  char *top = stack.get() + kStackBytes;
-  top -= reinterpret_cast<uintptr_t>(top) % 64;
+  SharedMemory shared;
+  if (!shared.valid())
+    return makeErrnoError(errno, "cannot get memory for a worker's start");
+  Plan plan{options.path.c_str(),
+            argv.data(),
+            envp.data(),
+            theirSocket.get(),
+            theirErrors.get(),
+            null.get(),
+            getpid(),
+            options.memoryMib << 20,
+            options.background,
+            shared.failure()};
   sigset_t all, before;
   sigfillset(&all);
   int pidfd = -1;
@@ -177,8 +217,7 @@ Expected<Child> spawn(const SpawnOptions &options) {
   if (!injected("worker.spawn")) {
     // No handler of the application may run in the child.
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    pid = clone(runChild, top, CLONE_VM | CLONE_VFORK | CLONE_PIDFD | SIGCHLD,
-                &plan, &pidfd);
+    pid = startChild(plan, shared.stackTop(), &pidfd);
     const int failure = errno;
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
     errno = failure;
@@ -187,10 +226,10 @@ Expected<Child> spawn(const SpawnOptions &options) {
     return makeErrnoError(errno, "cannot start worker '" + options.path + "'");
   child.pid = pid;
   child.pidfd.reset(pidfd);
-  if (plan.failure != 0) {
+  if (const int failure = *shared.failure(); failure != 0) {
     while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR)
       ;
-    return makeErrnoError(plan.failure,
+    return makeErrnoError(failure,
                           "cannot start worker '" + options.path + "'");
   }
   return child;

@@ -43,6 +43,8 @@ protected:
                                  std::span<const int64_t>) {
       return costs(kernel.contentKey.bytes[0]);
     };
+    generic.reset(); // a device outlives its images
+    variant.reset();
     sim = makeSimDevice(clock, options);
     for (uint8_t key : {1, 2}) {
       ArtifactBuilder builder(sim->target(), schema::CodeFormat::none, {1},

@@ -10,7 +10,9 @@
 namespace pgkp::rt {
 namespace {
 
-constexpr uint64_t kMaxBytes = uint64_t{1} << 46;
+// Far above any tensor, and below where the sanitizers' allocators abort
+// instead of returning null (2^40 bytes).
+constexpr uint64_t kMaxBytes = uint64_t{1} << 39;
 
 /// Precedes each block's memory. In isolated pools it is as inaccessible as the
 /// memory; allocate and release open a window.

@@ -33,7 +33,7 @@ public:
     Cache(const Cache &) = delete;
     Cache &operator=(const Cache &) = delete;
 
-    /// exhausted: the system has no memory, or more than 2^46 bytes.
+    /// exhausted: the system has no memory, or more than 2^39 bytes.
     Expected<void *> allocate(uint64_t bytes);
     /// The memory may come from another cache of the same pool.
     void release(void *memory);
