@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Every file may be missing (containers, old kernels): what is left is used,
 // and what is used is named.
+#include "governor/Cgroup.h"
 #include "governor/Governor.h"
+#include "governor/Pressure.h"
+#include "governor/ProcFile.h"
+#include "governor/WorkerCount.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <fmt/format.h>
-#include <fstream>
 #include <optional>
 #include <sched.h>
-#include <sstream>
 #include <string_view>
 #include <thread>
 #include <vector>
@@ -18,44 +19,14 @@
 namespace pgkp::rt {
 
 namespace {
-std::optional<std::string> readFile(const std::string &path) {
-  std::ifstream file(path);
-  if (!file)
-    return std::nullopt;
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
-std::vector<std::string_view> split(std::string_view text, char separator) {
-  std::vector<std::string_view> parts;
-  while (!text.empty()) {
-    const size_t end = std::min(text.find(separator), text.size());
-    if (end > 0)
-      parts.push_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return parts;
-}
-
-std::optional<double> number(std::string_view text) {
-  while (!text.empty() && (text.back() == '\n' || text.back() == ' '))
-    text.remove_suffix(1);
-  double value = 0;
-  const auto [end, error] =
-      std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size())
-    return std::nullopt;
-  return value;
-}
-
 /// "0-3,8": the numbers in it, at most CPU_SETSIZE of them.
 std::vector<unsigned> parseCpuList(std::string_view text) {
   std::vector<unsigned> cpus;
   for (std::string_view part : split(text, ',')) {
     const size_t dash = part.find('-');
-    const auto low = number(part.substr(0, dash));
-    const auto high = dash == part.npos ? low : number(part.substr(dash + 1));
+    const auto low = parseNumber(part.substr(0, dash));
+    const auto high =
+        dash == part.npos ? low : parseNumber(part.substr(dash + 1));
     if (!low || !high || *low < 0 || *high >= CPU_SETSIZE)
       continue;
     for (auto cpu = static_cast<unsigned>(*low);
@@ -67,56 +38,40 @@ std::vector<unsigned> parseCpuList(std::string_view text) {
 
 class LinuxProbe final : public Probe {
 public:
-  explicit LinuxProbe(std::string rootFolder) : root(std::move(rootFolder)) {
+  explicit LinuxProbe(std::string rootFolder)
+      : root(std::move(rootFolder)), cgroup(root),
+        pressure(root, cgroup.cpu().unified ? cgroup.cpu().folders.front()
+                                            : std::string()) {
     readAffinity();
-    findCgroup();
-    pressurePath = path("/proc/pressure/cpu");
-    if (!readPressure())
-      pressurePath.clear();
   }
 
   MachineLoad sample(TimeNs now) override {
+    readAffinity(); // whoever runs the container may change it
     MachineLoad load;
-    load.cores =
-        std::max(0.01, std::min<double>(static_cast<double>(cpus.size()),
-                                        quota().value_or(1e9)));
+    load.cores = std::max(0.01, std::min(static_cast<double>(cpus.size()),
+                                         cgroup.cpuQuota().value_or(HUGE_VAL)));
     const double seconds = last ? toSeconds(now - *last) : 0;
-    const double weight =
-        last ? 1 - std::exp(-std::max(seconds, 0.0) / kSmoothing) : 1;
-    if (const auto busy = readStat(); busy && statTime) {
-      const double total = busy->total - statTime->total;
-      if (total > 0) {
-        const double share =
-            std::clamp((busy->idle - statTime->idle) / total, 0.0, 1.0);
-        idleShare =
-            idleKnown ? idleShare + weight * (share - idleShare) : share;
-        idleKnown = true;
-        statTime = busy;
-      }
-    } else {
-      statTime = busy;
-    }
-    load.idleCores = std::min(load.cores, (idleKnown ? idleShare : 1) *
+    updateIdleShare(seconds);
+    load.idleCores = std::min(load.cores, idleShare.value_or(1) *
                                               static_cast<double>(cpus.size()));
-    if (!pressurePath.empty())
-      if (const auto total = readPressure(); total) {
-        if (pressureTotal && seconds > 0)
-          pressure =
-              std::clamp((*total - *pressureTotal) / (seconds * 1e6), 0.0, 1.0);
-        pressureTotal = total;
-      }
-    load.pressure = pressure;
+    // A quota that stops the whole group is the hardest kind of waiting, and
+    // idle priority does not soften it.
+    load.pressure = std::max(pressure.sample(now), throttledShare(seconds));
     load.freeMemoryBytes = freeMemory();
     last = now;
     return load;
   }
 
   std::string describe() const override {
+    const auto quota = cgroup.cpuQuota();
     return fmt::format(
-        "affinity {} core{}, cgroup {}, pressure {}", cpus.size(),
-        cpus.size() == 1 ? "" : "s",
-        cgroup.empty() ? "none" : (unified ? "v2 " : "v1 ") + cgroup.front(),
-        pressurePath.empty() ? "none" : pressurePath);
+        "affinity {} core{}, quota {} (cgroup {}), memory {} (cgroup {}), "
+        "pressure {}",
+        cpus.size(), cpus.size() == 1 ? "" : "s",
+        quota ? fmt::format("{:g} cores", *quota) : "none",
+        cgroup.cpu().describe(),
+        cgroup.freeMemory() ? "limited" : "of the machine",
+        cgroup.memory().describe(), pressure.describe());
   }
 
 private:
@@ -126,11 +81,36 @@ private:
     return root + std::string(absolute);
   }
 
+  void updateIdleShare(double seconds) {
+    const auto now = readStat();
+    if (now && statTime && now->total > statTime->total) {
+      const double share = std::clamp((now->idle - statTime->idle) /
+                                          (now->total - statTime->total),
+                                      0.0, 1.0);
+      const double weight = 1 - std::exp(-std::max(seconds, 0.0) / kSmoothing);
+      idleShare =
+          idleShare ? *idleShare + weight * (share - *idleShare) : share;
+    }
+    // Ticks that did not move yet are compared with later ones.
+    if (!now || !statTime || now->total > statTime->total)
+      statTime = now;
+  }
+
+  double throttledShare(double seconds) {
+    const auto now = cgroup.throttledSeconds();
+    double share = 0;
+    if (now && throttled && seconds > 0)
+      share = std::clamp((*now - *throttled) / seconds, 0.0, 1.0);
+    throttled = now;
+    return share;
+  }
+
   void readAffinity() {
+    cpus.clear();
     if (!root.empty()) {
       // A fixture says which processors it means.
       const std::string status =
-          readFile(path("/proc/self/status")).value_or("");
+          readText(path("/proc/self/status")).value_or("");
       for (std::string_view line : split(status, '\n'))
         if (line.starts_with("Cpus_allowed_list:"))
           cpus = parseCpuList(line.substr(line.find_first_of("0123456789")));
@@ -148,85 +128,13 @@ private:
         cpus.push_back(cpu);
   }
 
-  /// The folders from our own group up to the root: a quota anywhere among them
-  /// counts. In a container the first ones may be invisible.
-  void findCgroup() {
-    const std::string groups = readFile(path("/proc/self/cgroup")).value_or("");
-    std::string v1, v2;
-    bool haveV1 = false, haveV2 = false;
-    for (std::string_view line : split(groups, '\n')) {
-      const size_t first = line.find(':'), second = line.find(':', first + 1);
-      if (first == line.npos || second == line.npos)
-        continue;
-      const std::string_view controllers =
-          line.substr(first + 1, second - first - 1);
-      const std::string_view group = line.substr(second + 1);
-      if (controllers.empty()) {
-        haveV2 = true;
-        v2 = group;
-      } else {
-        for (std::string_view controller : split(controllers, ','))
-          if (controller == "cpu") {
-            haveV1 = true;
-            v1 = group;
-          }
-      }
-    }
-    auto collect = [&](const std::string &mount, std::string group,
-                       const char *file) {
-      while (group.ends_with('/'))
-        group.pop_back();
-      for (;;) {
-        if (readFile(path(mount + group + file)))
-          cgroup.push_back(mount + group);
-        const size_t slash = group.rfind('/');
-        if (slash == group.npos)
-          break;
-        group.resize(slash);
-      }
-    };
-    if (haveV2) {
-      unified = true;
-      collect("/sys/fs/cgroup", v2, "/cpu.max");
-    }
-    if (haveV1 && cgroup.empty()) {
-      unified = false;
-      collect("/sys/fs/cgroup/cpu", v1, "/cpu.cfs_quota_us");
-    }
-  }
-
-  /// Cores that the tightest group allows; nothing: no limit.
-  std::optional<double> quota() const {
-    std::optional<double> least;
-    for (const std::string &group : cgroup) {
-      std::optional<double> limit, period;
-      if (unified) {
-        const std::string text =
-            readFile(path(group + "/cpu.max")).value_or("");
-        const auto parts = split(text, ' ');
-        if (parts.size() == 2) {
-          limit = number(parts[0]); // "max": nothing
-          period = number(parts[1]);
-        }
-      } else {
-        limit =
-            number(readFile(path(group + "/cpu.cfs_quota_us")).value_or(""));
-        period =
-            number(readFile(path(group + "/cpu.cfs_period_us")).value_or(""));
-      }
-      if (limit && period && *limit > 0 && *period > 0)
-        least = std::min(least.value_or(1e9), *limit / *period);
-    }
-    return least;
-  }
-
   struct Times {
     double idle = 0, total = 0;
   };
   /// Of the processors we may use. Niced work counts as idle: it yields to
   /// ours, and our own workers are niced.
   std::optional<Times> readStat() const {
-    const auto text = readFile(path("/proc/stat"));
+    const auto text = readText(path("/proc/stat"));
     if (!text)
       return std::nullopt;
     Times times;
@@ -235,7 +143,7 @@ private:
       if (!line.starts_with("cpu") || line.size() < 4 || line[3] == ' ')
         continue;
       const auto fields = split(line, ' ');
-      const auto cpu = number(fields[0].substr(3));
+      const auto cpu = parseNumber(fields[0].substr(3));
       if (!cpu || fields.size() < 6 ||
           !std::binary_search(cpus.begin(), cpus.end(),
                               static_cast<unsigned>(*cpu)))
@@ -244,7 +152,7 @@ private:
       // user nice system idle iowait irq softirq steal; guest times are part of
       // user.
       for (size_t i = 1; i < std::min<size_t>(fields.size(), 9); ++i) {
-        const double ticks = number(fields[i]).value_or(0);
+        const double ticks = parseNumber(fields[i]).value_or(0);
         times.total += ticks;
         if (i == 2 || i == 4 || i == 5)
           times.idle += ticks;
@@ -253,53 +161,39 @@ private:
     return any ? std::optional(times) : std::nullopt;
   }
 
-  /// Microseconds in which some task waited for a processor, since the start.
-  std::optional<double> readPressure() const {
-    const auto text = readFile(pressurePath);
-    if (!text)
-      return std::nullopt;
-    for (std::string_view line : split(*text, '\n'))
-      if (line.starts_with("some "))
-        for (std::string_view field : split(line, ' '))
-          if (field.starts_with("total="))
-            return number(field.substr(6));
-    return std::nullopt;
-  }
-
   /// 0: unknown.
   double freeMemory() const {
     double bytes = 0;
-    if (const auto text = readFile(path("/proc/meminfo")))
+    if (const auto text = readText(path("/proc/meminfo")))
       for (std::string_view line : split(*text, '\n'))
         if (line.starts_with("MemAvailable:")) {
           const auto fields = split(line, ' ');
-          bytes = fields.size() >= 2 ? number(fields[1]).value_or(0) * 1024 : 0;
+          bytes = fields.size() >= 2 ? parseNumber(fields[1]).value_or(0) * 1024
+                                     : 0;
         }
-    if (unified)
-      for (const std::string &group : cgroup) {
-        const auto limit =
-            number(readFile(path(group + "/memory.max")).value_or(""));
-        const auto used =
-            number(readFile(path(group + "/memory.current")).value_or(""));
-        if (limit && used)
-          bytes = std::min(bytes > 0 ? bytes : *limit,
-                           std::max(1.0, *limit - *used));
-      }
+    if (const auto free = cgroup.freeMemory())
+      bytes = bytes > 0 ? std::min(bytes, *free) : *free;
     return bytes;
   }
 
   const std::string root;
+  const Cgroup cgroup;
+  Pressure pressure;
   std::vector<unsigned> cpus; ///< ascending
-  std::vector<std::string> cgroup;
-  bool unified = false;
-  std::string pressurePath;
   std::optional<TimeNs> last;
   std::optional<Times> statTime;
-  std::optional<double> pressureTotal;
-  double idleShare = 1, pressure = 0;
-  bool idleKnown = false;
+  std::optional<double> idleShare, throttled;
 };
 } // namespace
+
+unsigned workerCount(const MachineLoad &load) {
+  const double byCores = std::ceil(load.cores) - 1;
+  const double byMemory = load.freeMemoryBytes > 0
+                              ? load.freeMemoryBytes / 2 / kWorkerBytes
+                              : byCores;
+  return static_cast<unsigned>(
+      std::clamp(std::floor(std::min(byCores, byMemory)), 1.0, 1024.0));
+}
 
 std::unique_ptr<Probe> makeLinuxProbe(std::string root) {
   return std::make_unique<LinuxProbe>(std::move(root));
