@@ -5,6 +5,7 @@
 #include "base/Log.h"
 #include "devices/factory/Factory.h"
 #include "engine/ModuleState.h"
+#include "governor/WorkerCount.h"
 #include "prepare/BuildBundle.h"
 
 #include <algorithm>
@@ -79,7 +80,8 @@ Expected<std::shared_ptr<Engine>> Engine::create(EngineOptions options) {
   storeOptions.directory = o.cacheDir ? *o.cacheDir : defaultStoreDirectory();
   impl->store = Store::open(storeOptions);
 
-  impl->workerOptions = WorkerOptions::fromEnvironment();
+  impl->workerOptions = WorkerOptions::fromEnvironment(
+      workerCount(makeLinuxProbe()->sample(impl->clock.now())));
   if (o.workers >= 0)
     impl->workerOptions.workers = static_cast<unsigned>(o.workers);
   if (o.worker)

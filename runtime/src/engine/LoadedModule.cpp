@@ -540,6 +540,9 @@ CompileSpec LoadedModule::Impl::compileSpec(KeyId key) const {
   spec.facts = module->facts(key);
   spec.target = compileTarget;
   spec.format = compileFormat;
+  spec.producer = module->producer();
+  spec.numDims = kernel.dims.size();
+  spec.numArgs = kernel.args.size();
   return spec;
 }
 
@@ -624,13 +627,22 @@ void LoadedModule::Impl::submitLoad(const LoadTask &task) {
     return;
   }
   const uint32_t kernel = module->keys()[task.key].kernel;
+  const KernelInfo &info = module->kernels()[kernel];
+  // The store does not know the kernel, and so not its numbers.
+  if (Status s = checkArtifact((*stored)->artifact(), info.dims.size(),
+                               info.args.size());
+      !s) {
+    push(LoadFailedInput{task.key, s.error().message, KeyStage::failed},
+         /*wake=*/true);
+    return;
+  }
   const auto facts = module->facts(task.key);
   LoadRequest request;
   request.kernel = kernel;
   request.key = task.key;
-  request.kernelHash = module->kernels()[kernel].hash;
+  request.kernelHash = info.hash;
   request.facts.assign(facts.begin(), facts.end());
-  request.numExtents = module->kernels()[kernel].dims.size();
+  request.numExtents = info.dims.size();
   const auto payload = (*stored)->payload();
   request.artifact.assign(payload.begin(), payload.end());
   request.demanded = blocksOnMiss;

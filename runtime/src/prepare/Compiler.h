@@ -22,6 +22,11 @@ struct CompileJob {
   Digest contentKey;
   std::string label;            ///< "kernel[facts]", for messages
   std::vector<uint8_t> request; ///< a serialized RequestMessage
+  // What the answer is held to.
+  /// The compiler's identity; empty: any. An artifact of another one would be
+  /// filed under a key that promises this one.
+  std::string producer;
+  size_t numDims = 64, numArgs = 65535; ///< of the kernel
 };
 
 enum class JobOutcome {
@@ -60,6 +65,9 @@ public:
   /// A job that runs is stopped with its worker; one that is done already stays
   /// done.
   virtual void cancel(JobId id) = 0;
+  /// Somebody waits for the job: it runs at normal priority from now on, where
+  /// that is permitted.
+  virtual void raise(JobId id) = 0;
   virtual unsigned capacity() const = 0;
   /// Jobs that run now.
   virtual unsigned running() const = 0;
@@ -72,6 +80,7 @@ public:
 struct WorkerCounts {
   uint64_t started = 0, killed = 0, hung = 0, restarts = 0;
   uint64_t garbage = 0; ///< gave an answer that did not verify
+  uint64_t skewed = 0;  ///< were another build than the bundle's
 };
 
 } // namespace pgkp::rt

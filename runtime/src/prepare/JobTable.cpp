@@ -2,188 +2,176 @@
 #include "prepare/JobTable.h"
 
 #include <algorithm>
-#include <chrono>
-#include <condition_variable>
+#include <map>
 #include <mutex>
 #include <unordered_map>
 
 namespace pgkp::rt {
 
+namespace {
+/// A compilation, known to the compiler by the number of the first that wanted
+/// it, which may have left meanwhile.
+struct Flight {
+  Digest contentKey;
+  std::vector<JobId> waiting;
+  bool raised = false;
+};
+} // namespace
+
 struct JobTable::Impl {
-  Impl(const Clock &clock, BackoffOptions backoff)
-      : clock(clock), backoff(backoff) {}
+  std::unique_ptr<Compiler> compiler;
+  mutable std::mutex mutex; ///< never held while the compiler is called back
+  Callback callback;
+  std::map<JobId, Flight> flights; ///< by the compiler's number
+  std::unordered_map<Digest, JobId, DigestHash> byKey;
+  uint64_t joined = 0;
 
-  const Clock &clock;
-  const BackoffOptions backoff;
-  mutable std::mutex mutex;
-  mutable std::condition_variable changed;
-  std::unordered_map<Digest, JobView, DigestHash> jobs;
-  JobId nextId = 1;
-
-  /// Under the mutex. A back-off that is over counts as no job.
-  JobState stateOf(const JobView &job) const {
-    if (job.state == JobState::backoff && clock.now() >= job.retryAt)
-      return JobState::none;
-    return job.state;
+  /// Under the mutex. The flight that `id` waits for.
+  std::map<JobId, Flight>::iterator find(JobId id) {
+    return std::find_if(flights.begin(), flights.end(), [&](const auto &entry) {
+      const std::vector<JobId> &waiting = entry.second.waiting;
+      return std::find(waiting.begin(), waiting.end(), id) != waiting.end();
+    });
   }
 
-  TimeNs delayAfter(unsigned failures) const {
-    TimeNs delay = backoff.first;
-    for (unsigned i = 1; i < failures && delay < backoff.limit; ++i)
-      delay *= 2;
-    return std::min(delay, backoff.limit);
-  }
+  bool join(const CompileJob &job);
+  void finish(CompileResult result);
 };
 
-JobTable::JobTable(const Clock &clock, BackoffOptions backoff)
-    : impl(std::make_unique<Impl>(clock, backoff)) {}
-JobTable::~JobTable() = default;
-
-JobTable::Answer JobTable::want(const Digest &key, bool demand) {
-  std::lock_guard lock(impl->mutex);
-  JobView &job = impl->jobs[key];
-  switch (impl->stateOf(job)) {
-  case JobState::none:
-    job.state = JobState::queued;
-    job.id = impl->nextId++;
-    job.demanded = demand;
-    job.retryAt = 0;
-    return {Want::start, job.id};
-  case JobState::queued:
-  case JobState::running:
-    if (demand && !job.demanded) {
-      job.demanded = true;
-      return {Want::raised, job.id};
-    }
-    return {Want::joined, job.id};
-  case JobState::ready:
-    return {Want::ready};
-  case JobState::backoff:
-    return {Want::later};
-  case JobState::refused:
-    break;
-  }
-  return {Want::refused};
+/// \returns false if nobody compiles the key.
+bool JobTable::Impl::join(const CompileJob &job) {
+  const auto known = byKey.find(job.contentKey);
+  if (known == byKey.end())
+    return false;
+  flights.at(known->second).waiting.push_back(job.id);
+  ++joined;
+  return true;
 }
 
-void JobTable::started(const Digest &key) {
-  std::lock_guard lock(impl->mutex);
-  if (const auto it = impl->jobs.find(key);
-      it != impl->jobs.end() && it->second.state == JobState::queued)
-    it->second.state = JobState::running;
-}
-
-void JobTable::withdraw(const Digest &key) {
+void JobTable::Impl::finish(CompileResult result) {
+  std::vector<JobId> waiting;
+  Callback target;
   {
-    std::lock_guard lock(impl->mutex);
-    const auto it = impl->jobs.find(key);
-    if (it == impl->jobs.end() || it->second.state != JobState::queued)
+    std::lock_guard lock(mutex);
+    const auto flight = flights.find(result.id);
+    if (flight == flights.end())
       return;
-    it->second.state = JobState::none;
-    it->second.demanded = false;
+    waiting = std::move(flight->second.waiting);
+    byKey.erase(flight->second.contentKey);
+    flights.erase(flight);
+    target = callback;
   }
-  impl->changed.notify_all();
+  if (!target)
+    return;
+  for (size_t i = 0; i < waiting.size(); ++i) {
+    CompileResult own = i + 1 < waiting.size() ? result : std::move(result);
+    own.id = waiting[i];
+    if (i > 0)
+      own.cpuSeconds = 0; // it was spent once
+    target(std::move(own));
+  }
 }
 
-void JobTable::finished(const CompileResult &result) {
+JobTable::JobTable(std::unique_ptr<Compiler> compiler)
+    : impl(std::make_unique<Impl>()) {
+  impl->compiler = std::move(compiler);
+  impl->compiler->onResult([table = impl.get()](CompileResult result) {
+    table->finish(std::move(result));
+  });
+}
+
+JobTable::~JobTable() { impl->compiler.reset(); }
+
+void JobTable::onResult(Callback callback) {
+  std::lock_guard lock(impl->mutex);
+  impl->callback = std::move(callback);
+}
+
+bool JobTable::submit(CompileJob job) {
+  const JobId id = job.id;
+  const Digest key = job.contentKey;
   {
     std::lock_guard lock(impl->mutex);
-    const auto it = impl->jobs.find(result.contentKey);
-    // A result of a job that was withdrawn or forgotten meanwhile says nothing
-    // about a later one.
-    if (it == impl->jobs.end() || it->second.id != result.id ||
-        (it->second.state != JobState::queued &&
-         it->second.state != JobState::running))
+    if (impl->join(job))
+      return true;
+    // Entered first: the result may be there before submit returns.
+    impl->flights[id] = {key, {id}};
+    if (!key.isZero())
+      impl->byKey[key] = id;
+  }
+  if (impl->compiler->submit(std::move(job)))
+    return true;
+  // Whoever joined in this moment was accepted, and is told that it was not to
+  // be.
+  CompileResult result;
+  result.id = id;
+  result.contentKey = key;
+  result.outcome = JobOutcome::cancelled;
+  result.message = "cancelled: no worker was free";
+  {
+    std::lock_guard lock(impl->mutex);
+    std::erase(impl->flights.at(id).waiting, id);
+  }
+  impl->finish(std::move(result));
+  return false;
+}
+
+void JobTable::cancel(JobId id) {
+  CompileResult result;
+  JobId last = 0;
+  Callback target;
+  {
+    std::lock_guard lock(impl->mutex);
+    const auto flight = impl->find(id);
+    if (flight == impl->flights.end())
       return;
-    JobView &job = it->second;
-    job.demanded = false;
-    switch (result.outcome) {
-    case JobOutcome::done:
-      job.state = JobState::ready;
-      job.failures = 0;
-      job.reason.clear();
-      break;
-    case JobOutcome::cancelled:
-      job.state = JobState::none;
-      break;
-    case JobOutcome::rejected:
-      job.state = JobState::refused;
-      ++job.failures;
-      job.reason = result.message;
-      break;
-    case JobOutcome::killed:
-    case JobOutcome::hung:
-    case JobOutcome::unavailable:
-      job.state = JobState::backoff;
-      job.retryAt = impl->clock.now() + impl->delayAfter(++job.failures);
-      job.reason = result.message;
-      break;
+    if (flight->second.waiting.size() == 1) {
+      last = flight->first;
+    } else {
+      std::erase(flight->second.waiting, id);
+      result.contentKey = flight->second.contentKey;
+      target = impl->callback;
     }
   }
-  impl->changed.notify_all();
+  if (last != 0) {
+    impl->compiler->cancel(last);
+  } else if (target) {
+    result.id = id;
+    result.outcome = JobOutcome::cancelled;
+    result.message = "cancelled";
+    target(std::move(result));
+  }
 }
 
-void JobTable::markReady(const Digest &key) {
+void JobTable::raise(JobId id) {
+  JobId raised;
   {
     std::lock_guard lock(impl->mutex);
-    JobView &job = impl->jobs[key];
-    job = JobView();
-    job.state = JobState::ready;
+    const auto flight = impl->find(id);
+    if (flight == impl->flights.end() ||
+        std::exchange(flight->second.raised, true))
+      return;
+    raised = flight->first;
   }
-  impl->changed.notify_all();
+  impl->compiler->raise(raised);
 }
 
-void JobTable::forget(const Digest &key) {
-  {
-    std::lock_guard lock(impl->mutex);
-    impl->jobs.erase(key);
-  }
-  impl->changed.notify_all();
-}
+unsigned JobTable::capacity() const { return impl->compiler->capacity(); }
+unsigned JobTable::running() const { return impl->compiler->running(); }
+void JobTable::setLimit(unsigned jobs) { impl->compiler->setLimit(jobs); }
 
-JobView JobTable::view(const Digest &key) const {
+std::vector<JobTable::Job> JobTable::jobs() const {
   std::lock_guard lock(impl->mutex);
-  const auto it = impl->jobs.find(key);
-  if (it == impl->jobs.end())
-    return {};
-  JobView job = it->second;
-  job.state = impl->stateOf(job);
-  return job;
-}
-
-JobState JobTable::wait(const Digest &key, TimeNs deadline) const {
-  std::unique_lock lock(impl->mutex);
-  for (;;) {
-    const auto it = impl->jobs.find(key);
-    if (it == impl->jobs.end())
-      return JobState::none;
-    const JobState state = impl->stateOf(it->second);
-    if (state != JobState::queued && state != JobState::running)
-      return state;
-    const TimeNs left = deadline - impl->clock.now();
-    if (deadline != kForever && left <= 0)
-      return state;
-    // The clock need not be the one that sleeping follows, so look again now
-    // and then.
-    const TimeNs nap = deadline == kForever
-                           ? 20 * kNsPerMs
-                           : std::min<TimeNs>(left, 20 * kNsPerMs);
-    impl->changed.wait_for(lock, std::chrono::nanoseconds(nap));
-  }
-}
-
-std::vector<JobTable::Failure> JobTable::failures() const {
-  std::vector<Failure> result;
-  {
-    std::lock_guard lock(impl->mutex);
-    for (const auto &[key, job] : impl->jobs)
-      if (const JobState state = impl->stateOf(job);
-          state == JobState::backoff || state == JobState::refused)
-        result.push_back({key, job});
-  }
-  std::sort(result.begin(), result.end(),
-            [](const Failure &l, const Failure &r) { return l.key < r.key; });
+  std::vector<Job> result;
+  for (const auto &[id, flight] : impl->flights)
+    result.push_back(
+        {id, flight.contentKey, flight.waiting.size(), flight.raised});
   return result;
+}
+
+uint64_t JobTable::joined() const {
+  std::lock_guard lock(impl->mutex);
+  return impl->joined;
 }
 
 } // namespace pgkp::rt

@@ -10,7 +10,6 @@
 namespace pgkp::rt {
 
 static constexpr size_t kMaxMessage = 2000;
-static constexpr size_t kAnyDims = 64, kAnyArgs = 65535;
 
 static schema::Digest schemaDigest(const Digest &d) {
   return schema::Digest(flatbuffers::span<const uint8_t, 32>(d.bytes));
@@ -61,7 +60,13 @@ CompileJob makeCompileJob(JobId id, const Digest &contentKey,
       builder, id, &key, &hash, kernel, bytecode, facts, config, target,
       spec.format, spec.pipeline);
   finishRequest(builder, schema::Request::CompileRequest, request.Union());
-  return {id, contentKey, std::move(label), bytesOf(builder)};
+  return {.id = id,
+          .contentKey = contentKey,
+          .label = std::move(label),
+          .request = bytesOf(builder),
+          .producer = std::string(spec.producer),
+          .numDims = spec.numDims,
+          .numArgs = spec.numArgs};
 }
 
 CompileJob makeBundleJob(JobId id, const std::string &name,
@@ -78,14 +83,14 @@ CompileJob makeBundleJob(JobId id, const std::string &name,
       builder.CreateVector(packed),
       builder.CreateVector(profile.data(), profile.size()));
   finishRequest(builder, schema::Request::BundleRequest, request.Union());
-  return {id, {}, name, bytesOf(builder)};
+  return {.id = id, .label = name, .request = bytesOf(builder)};
 }
 
 CompileJob makePingJob(JobId id) {
   flatbuffers::FlatBufferBuilder builder;
   const auto request = schema::CreatePingRequest(builder, id);
   finishRequest(builder, schema::Request::PingRequest, request.Union());
-  return {id, {}, "ping", bytesOf(builder)};
+  return {.id = id, .label = "ping", .request = bytesOf(builder)};
 }
 
 // For a log line: no line breaks or terminal controls, not endless.
@@ -118,7 +123,8 @@ static bool sameFacts(const flatbuffers::Vector<const schema::Fact *> *l,
                     });
 }
 
-static Status checkAnswer(const schema::CompileRequest &request,
+static Status checkAnswer(const CompileJob &job,
+                          const schema::CompileRequest &request,
                           const std::vector<uint8_t> &bytes) {
   flatbuffers::Verifier verifier(bytes.data(), bytes.size());
   if (bytes.size() < 8 || !schema::VerifyArtifactBuffer(verifier))
@@ -137,7 +143,7 @@ static Status checkAnswer(const schema::CompileRequest &request,
   if (artifact.format() != request.format() ||
       artifact.target()->device() != request.target()->device())
     return makeError(Code::corrupt, "the artifact is for another target");
-  PGKP_TRY(checkArtifact(artifact, kAnyDims, kAnyArgs));
+  PGKP_TRY(checkArtifact(artifact, job.numDims, job.numArgs));
   if (!artifact.code_hash() ||
       toDigest(*artifact.code_hash()) !=
           hashBytes({artifact.code()->data(), artifact.code()->size()}))
@@ -186,7 +192,8 @@ Expected<CompileResult> verifyAnswer(const CompileJob &job,
   switch (message.request_type()) {
   case schema::Request::CompileRequest:
     take(response.artifact());
-    PGKP_TRY(checkAnswer(*message.request_as_CompileRequest(), result.payload));
+    PGKP_TRY(
+        checkAnswer(job, *message.request_as_CompileRequest(), result.payload));
     break;
   case schema::Request::BundleRequest:
     take(response.bundle());

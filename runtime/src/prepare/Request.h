@@ -23,6 +23,8 @@ struct CompileSpec {
   schema::TargetT target;
   schema::CodeFormat format = schema::CodeFormat::elf;
   schema::Pipeline pipeline = schema::Pipeline::full;
+  std::string_view producer; ///< CompileJob::producer
+  size_t numDims = 64, numArgs = 65535;
 };
 
 /// schema/ContentKey.h for the unpacked form.

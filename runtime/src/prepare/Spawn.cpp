@@ -2,11 +2,13 @@
 #include "prepare/Spawn.h"
 
 #include "base/Failpoint.h"
+#include "prepare/Sandbox.h"
 
 #include <cerrno>
 #include <csignal>
 #include <fcntl.h>
 #include <linux/sched.h>
+#include <linux/seccomp.h>
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -31,6 +33,7 @@ struct Plan {
   pid_t parent;
   uint64_t memoryBytes;
   bool background;
+  sock_fprog filter;
   int *failure; ///< errno of exec, in memory that the child shares
 };
 
@@ -129,6 +132,10 @@ PGKP_IN_CHILD static int runChild(void *argument) {
   if (score >= 0)
     syscall(SYS_write, score, "800", 3);
   resetSignals();
+#ifdef SYS_seccomp
+  if (plan.filter.len > 0)
+    syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &plan.filter);
+#endif
   syscall(SYS_execve, plan.path, plan.arguments, plan.environment);
   *plan.failure = errno;
   leave();
@@ -200,6 +207,7 @@ Expected<Child> spawn(const SpawnOptions &options) {
   SharedMemory shared;
   if (!shared.valid())
     return makeErrnoError(errno, "cannot get memory for a worker's start");
+  std::vector<sock_filter> filter = sandboxFilter();
   Plan plan{options.path.c_str(),
             argv.data(),
             envp.data(),
@@ -209,6 +217,7 @@ Expected<Child> spawn(const SpawnOptions &options) {
             getpid(),
             options.memoryMib << 20,
             options.background,
+            {static_cast<unsigned short>(filter.size()), filter.data()},
             shared.failure()};
   sigset_t all, before;
   sigfillset(&all);

@@ -27,9 +27,10 @@ struct Child {
 
 /// Runs `<path> --fd=3` with the socket as descriptor 3 and no other but
 /// /dev/null and its standard error; in its own process group; no new
-/// privileges; core dumps off; first to be chosen when memory runs out. It dies
-/// with the calling thread, which must outlive it. No fork handler runs.
-/// Failpoints "worker.socketpair", "worker.pipe", "worker.spawn".
+/// privileges; behind sandboxFilter() where that is permitted; core dumps off;
+/// first to be chosen when memory runs out. It dies with the calling thread,
+/// which must outlive it. No fork handler runs. Failpoints "worker.socketpair",
+/// "worker.pipe", "worker.spawn".
 Expected<Child> spawn(const SpawnOptions &options);
 
 } // namespace pgkp::rt

@@ -1,30 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "prepare/WorkerPool.h"
 
-#include "base/Env.h"
 #include "base/Failpoint.h"
 #include "base/File.h"
 #include "base/Log.h"
 #include "base/Thread.h"
+#include "prepare/Process.h"
 #include "prepare/Request.h"
-#include "prepare/Spawn.h"
 #include "schema/Frame.h"
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <csignal>
 #include <cstring>
-#include <ctime>
 #include <deque>
 #include <mutex>
-#include <sched.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 namespace pgkp::rt {
@@ -34,6 +29,9 @@ namespace pgkp::rt {
 static constexpr TimeNs kGrace = 300 * kNsPerMs;
 // Stopping: idle workers get kGrace, all of them this long to be reaped.
 static constexpr TimeNs kStopLimit = 1500 * kNsPerMs;
+// A job at idle priority on a busy machine hardly runs. It is not hung for
+// that, unless it takes this many times its limit.
+static constexpr int kStarvedFactor = 10;
 static constexpr size_t kErrorTailBytes = 4096;
 
 namespace {
@@ -42,7 +40,7 @@ enum class Source : uint64_t { command, socket, process, errors };
 
 /// Why we ended a worker; what happens to its job and to the counters follows
 /// from it.
-enum class Ending : uint8_t { none, hung, cancelled, garbage, retired };
+enum class Ending : uint8_t { none, hung, cancelled, garbage, skewed, retired };
 
 struct Worker {
   uint64_t serial = 0;
@@ -52,8 +50,10 @@ struct Worker {
   TimeNs killAt = kForever; ///< when grace is over
 
   std::optional<CompileJob> job;
-  TimeNs started = 0, deadline = kForever;
+  TimeNs started = 0, limit = 0, deadline = kForever;
   double cpuBefore = 0;
+  bool urgent = false;      ///< raised for this job
+  TimeNs idleSince = 0;     ///< while it has no job
   std::vector<uint8_t> out; ///< header and request, from `sent` on
   size_t sent = 0;
   std::vector<uint8_t> in;
@@ -75,97 +75,22 @@ bool injected(std::string_view name) {
   return false;
 }
 
-/// CPU time of a live process, all its threads.
-double cpuSecondsOf(pid_t pid) {
-  clockid_t clock;
-  timespec used;
-  if (clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &used) != 0)
-    return 0;
-  return static_cast<double>(used.tv_sec) + 1e-9 * used.tv_nsec;
-}
-
-struct Exit {
-  bool known = false; ///< false: somebody else has reaped it
-  int code = 0, status = 0;
-  double cpuSeconds = 0;
-
-  std::string text() const {
-    if (!known)
-      return "ended";
-    if (code == CLD_EXITED)
-      return fmt::format("exited with status {}", status);
-    return fmt::format("was ended by signal {} ({})", status,
-                       sigabbrev_np(status) ? sigabbrev_np(status) : "?");
-  }
+/// What a program's file is, so that a replaced one is noticed.
+struct FileIdentity {
+  dev_t device = 0;
+  ino_t inode = 0;
+  off_t size = 0;
+  time_t seconds = 0;
+  long nanoseconds = 0;
+  bool operator==(const FileIdentity &) const = default;
 };
 
-int waitOn(const Child &child, siginfo_t *info, int options, rusage *usage) {
-  const int kind = child.pidfd ? 3 /* P_PIDFD */ : static_cast<int>(P_PID);
-  const int id = child.pidfd ? child.pidfd.get() : child.pid;
-  // The C library's waitid does not give resource usage.
-  return static_cast<int>(
-      syscall(SYS_waitid, kind, id, info, options | __WALL, usage));
-}
-
-/// Nothing while it lives.
-std::optional<Exit> reap(const Child &child) {
-  siginfo_t info{};
-  rusage usage{};
-  if (injected("worker.wait") ||
-      waitOn(child, &info, WEXITED | WNOHANG | WNOWAIT, nullptr) != 0) {
-    // The application may have waited for any child, or ignore SIGCHLD.
-    if (errno == ECHILD)
-      return Exit{};
-    return std::nullopt;
-  }
-  if (info.si_pid == 0)
-    return std::nullopt;
-  // What it may have started; while it is a zombie the group's number is its
-  // own.
-  kill(-child.pid, SIGKILL);
-  if (waitOn(child, &info, WEXITED | WNOHANG, &usage) != 0)
-    return Exit{};
-  auto seconds = [](const timeval &t) {
-    return static_cast<double>(t.tv_sec) +
-           1e-6 * static_cast<double>(t.tv_usec);
-  };
-  return Exit{true, info.si_code, info.si_status,
-              seconds(usage.ru_utime) + seconds(usage.ru_stime)};
-}
-
-bool isStopped(const Child &child) {
-  siginfo_t info{};
-  return waitOn(child, &info, WSTOPPED | WNOHANG | WNOWAIT, nullptr) == 0 &&
-         info.si_pid != 0;
-}
-
-/// The worker and the assembler that it may have started.
-void killGroup(const Child &child) {
-#ifdef SYS_pidfd_send_signal
-  // If the application has reaped it, the number may be somebody else's by now.
-  if (child.pidfd &&
-      syscall(SYS_pidfd_send_signal, child.pidfd.get(), 0, nullptr, 0) != 0 &&
-      errno == ESRCH)
-    return;
-#endif
-  kill(-child.pid, SIGKILL);
-  kill(child.pid, SIGKILL);
-}
-
-std::vector<std::string> workerEnvironment(const WorkerOptions &options) {
-  // Where to find tools and libraries, and how to print; nothing else is its
-  // business.
-  static constexpr const char *allowed[] = {
-      "PATH",          "LD_LIBRARY_PATH", "TMPDIR",       "CUDA_HOME",
-      "CUDA_PATH",     "PGKP_LOG",        "ASAN_OPTIONS", "LSAN_OPTIONS",
-      "UBSAN_OPTIONS", "TSAN_OPTIONS"};
-  std::vector<std::string> result{"LC_ALL=C"};
-  for (const char *name : allowed)
-    if (const char *value = std::getenv(name))
-      result.push_back(std::string(name) + "=" + value);
-  result.insert(result.end(), options.environment.begin(),
-                options.environment.end());
-  return result;
+FileIdentity identify(const std::string &path) {
+  struct stat info;
+  if (stat(path.c_str(), &info) != 0)
+    return {};
+  return {info.st_dev, info.st_ino, info.st_size, info.st_mtim.tv_sec,
+          info.st_mtim.tv_nsec};
 }
 
 /// The line of standard error that says most about a crash.
@@ -193,25 +118,6 @@ std::string lastWords(const std::string &tail) {
 
 } // namespace
 
-WorkerOptions WorkerOptions::fromEnvironment() {
-  WorkerOptions options;
-  options.path = getEnv("PGKP_WORKER").value_or("");
-  cpu_set_t allowed;
-  unsigned cores = 1;
-  if (sched_getaffinity(0, sizeof allowed, &allowed) == 0)
-    cores = static_cast<unsigned>(CPU_COUNT(&allowed));
-  options.workers = std::max(cores, 2u) - 1;
-  if (auto value = getEnvNumber("PGKP_WORKERS", 0, 1024))
-    options.workers = static_cast<unsigned>(*value);
-  if (auto value = getEnvNumber("PGKP_JOB_TIMEOUT_S", 0.001, 86400)) {
-    options.jobTimeout = fromSeconds(*value);
-    options.bundleTimeout = std::max(options.bundleTimeout, options.jobTimeout);
-  }
-  if (auto value = getEnvNumber("PGKP_WORKER_MEMORY_MIB", 0, 1 << 20))
-    options.memoryMib = static_cast<uint64_t>(*value);
-  return options;
-}
-
 struct WorkerPool::Impl {
   explicit Impl(WorkerOptions given) : options(std::move(given)) {}
 
@@ -223,19 +129,25 @@ struct WorkerPool::Impl {
   mutable std::mutex mutex;
   Callback callback;
   std::deque<CompileJob> submitted;
-  std::vector<JobId> cancelled;
+  std::vector<JobId> cancelled, raised;
   std::vector<pid_t> pids;
   std::string producer;
   bool stopping = false;
   std::unique_ptr<std::thread> thread; ///< null before the first job
   UniqueFd wake, epoll;
   std::atomic<unsigned> outstanding{0}, limit{~0u};
-  std::atomic<uint64_t> started{0}, killed{0}, hung{0}, restarts{0}, garbage{0};
+  std::atomic<uint64_t> started{0}, killed{0}, hung{0}, restarts{0}, garbage{0},
+      skewed{0};
 
   // The thread's own.
   std::vector<std::unique_ptr<Worker>> workers;
   uint64_t nextSerial = 1;
   unsigned lost = 0; ///< to be replaced, for `restarts`
+  std::string path;  ///< of the worker, as resolved at the last start
+  /// The program that gave an identity which a job did not expect.
+  std::optional<FileIdentity> skewedFile;
+  std::string skewedProducer;
+  TimeNs nextCheck = 0; ///< of the idle workers
   bool serving = true;
   bool saidUnavailable = false;
 
@@ -244,7 +156,10 @@ struct WorkerPool::Impl {
   void wakeUp() const;
   bool handleCommands();
   void cancelJob(JobId id);
+  void raiseJob(JobId id);
   void assign(CompileJob job);
+  Expected<Worker *> takeWorker(const CompileJob &job);
+  void refuse(const CompileJob &job, JobOutcome outcome, std::string message);
   Expected<Worker *> start();
   void watch(Worker &worker, bool forWriting) const;
   void onSocket(Worker &worker);
@@ -253,11 +168,12 @@ struct WorkerPool::Impl {
   void onFrame(Worker &worker, std::span<const uint8_t> frame);
   void onErrors(Worker &worker);
   void onGarbage(Worker &worker, const std::string &reason);
+  void onSkew(Worker &worker, const std::string &found);
   bool tryReap(Worker &worker);
   void onDeadlines(TimeNs now);
   void end(Worker &worker, Ending ending);
   void retire(Worker &worker);
-  void discardStopped();
+  void checkIdle(TimeNs now);
   void stopAll();
   void reportPids();
   void deliver(CompileResult result);
@@ -318,6 +234,16 @@ void WorkerPool::cancel(JobId id) {
   impl->wakeUp();
 }
 
+void WorkerPool::raise(JobId id) {
+  if (getpid() != impl->owner)
+    return;
+  std::lock_guard lock(impl->mutex);
+  if (!impl->thread)
+    return;
+  impl->raised.push_back(id);
+  impl->wakeUp();
+}
+
 unsigned WorkerPool::capacity() const { return impl->options.workers; }
 unsigned WorkerPool::running() const { return impl->outstanding; }
 void WorkerPool::setLimit(unsigned jobs) { impl->limit = jobs; }
@@ -329,6 +255,7 @@ WorkerCounts WorkerPool::counts() const {
   counts.hung = impl->hung;
   counts.restarts = impl->restarts;
   counts.garbage = impl->garbage;
+  counts.skewed = impl->skewed;
   return counts;
 }
 
@@ -354,8 +281,13 @@ bool WorkerPool::Impl::startThread() {
     log(LogLevel::warning, "cannot serve workers: {}", std::strerror(errno));
     return false;
   }
-  thread = std::make_unique<std::thread>(
-      pgkp::rt::startThread("pgkp-workers", [this] { serve(); }));
+  std::thread started =
+      pgkp::rt::startThread("pgkp-workers", [this] { serve(); });
+  if (!started.joinable()) {
+    log(LogLevel::warning, "cannot serve workers: no thread can be started");
+    return false;
+  }
+  thread = std::make_unique<std::thread>(std::move(started));
   return true;
 }
 
@@ -375,6 +307,8 @@ TimeNs WorkerPool::Impl::nextDeadline() const {
   TimeNs next = kForever;
   for (const auto &worker : workers) {
     next = std::min({next, worker->deadline, worker->killAt});
+    if (worker->takesJobs())
+      next = std::min(next, nextCheck);
     if (worker->needsPolling())
       next = std::min(next, clock.now() + 50 * kNsPerMs);
   }
@@ -425,6 +359,10 @@ void WorkerPool::Impl::serve() {
       if (workers[i]->needsPolling())
         tryReap(*workers[i]);
     onDeadlines(clock.now());
+    if (const TimeNs now = clock.now(); now >= nextCheck) {
+      nextCheck = now + options.checkPeriod;
+      checkIdle(now);
+    }
     if (!handleCommands())
       stopAll();
   }
@@ -434,21 +372,25 @@ void WorkerPool::Impl::serve() {
 bool WorkerPool::Impl::handleCommands() {
   for (;;) {
     std::optional<CompileJob> job;
-    std::vector<JobId> toCancel;
+    std::vector<JobId> toCancel, toRaise;
     {
       std::lock_guard lock(mutex);
       if (stopping)
         return false;
       toCancel.swap(cancelled);
       if (toCancel.empty() && submitted.empty())
+        toRaise.swap(raised); // when all of them have a worker
+      if (toCancel.empty() && toRaise.empty() && submitted.empty())
         return true;
-      if (toCancel.empty()) {
+      if (toCancel.empty() && !submitted.empty()) {
         job = std::move(submitted.front());
         submitted.pop_front();
       }
     }
     for (JobId id : toCancel)
       cancelJob(id);
+    for (JobId id : toRaise)
+      raiseJob(id);
     if (job)
       assign(std::move(*job));
   }
@@ -472,11 +414,24 @@ void WorkerPool::Impl::cancelJob(JobId id) {
     waiting = std::move(*it);
     submitted.erase(it);
   }
+  refuse(*waiting, JobOutcome::cancelled, "cancelled");
+}
+
+void WorkerPool::Impl::raiseJob(JobId id) {
+  for (const auto &worker : workers)
+    if (options.background && worker->job && worker->job->id == id)
+      worker->urgent = setUrgent(worker->child, true);
+}
+
+/// The result of a job that no worker has had.
+void WorkerPool::Impl::refuse(const CompileJob &job, JobOutcome outcome,
+                              std::string message) {
   CompileResult result;
-  result.id = id;
-  result.contentKey = waiting->contentKey;
-  result.outcome = JobOutcome::cancelled;
-  result.message = "cancelled";
+  result.id = job.id;
+  result.contentKey = job.contentKey;
+  result.outcome = outcome;
+  result.message = std::move(message);
+  result.started = result.finished = clock.now();
   deliver(std::move(result));
 }
 
@@ -486,33 +441,28 @@ static bool isBundleRequest(const CompileJob &job) {
 }
 
 void WorkerPool::Impl::assign(CompileJob job) {
-  discardStopped();
-  Worker *worker = nullptr;
-  for (const auto &candidate : workers)
-    if (candidate->takesJobs())
-      worker = candidate.get();
-  if (!worker) {
-    Expected<Worker *> fresh = start();
-    if (!fresh) {
-      if (!std::exchange(saidUnavailable, true))
-        log(LogLevel::warning, "no kernels are prepared, generic ones run: {}",
-            fresh.error().message);
-      CompileResult result;
-      result.id = job.id;
-      result.contentKey = job.contentKey;
-      result.outcome = JobOutcome::unavailable;
-      result.message = fresh.error().message;
-      result.started = result.finished = clock.now();
-      deliver(std::move(result));
-      return;
-    }
-    worker = *fresh;
+  if (job.request.size() > kMaxFrameBytes)
+    return refuse(job, JobOutcome::rejected,
+                  fmt::format("'{}' is a request of {} bytes; a worker takes "
+                              "{} at most",
+                              job.label, job.request.size(), kMaxFrameBytes));
+  Expected<Worker *> found = takeWorker(job);
+  if (!found) {
+    if (!std::exchange(saidUnavailable, true))
+      log(LogLevel::warning, "no kernels are prepared, generic ones run: {}",
+          found.error().message);
+    return refuse(job, JobOutcome::unavailable, found.error().message);
   }
+  Worker *worker = *found;
   worker->started = clock.now();
-  worker->deadline =
-      worker->started +
-      (isBundleRequest(job) ? options.bundleTimeout : options.jobTimeout);
-  worker->cpuBefore = cpuSecondsOf(worker->child.pid);
+  worker->limit =
+      isBundleRequest(job) ? options.bundleTimeout : options.jobTimeout;
+  worker->deadline = worker->started + worker->limit;
+  worker->cpuBefore = cpuSecondsOf(worker->child);
+  // Should we be stopped ourselves, nobody else would end a loop in there.
+  limitCpu(worker->child,
+           1 + toSeconds(worker->limit) *
+                   static_cast<double>(sysconf(_SC_NPROCESSORS_ONLN)));
   FrameHeader header;
   header.size = job.request.size();
   worker->out.resize(sizeof header + job.request.size());
@@ -525,13 +475,36 @@ void WorkerPool::Impl::assign(CompileJob job) {
   send(*worker);
 }
 
+static std::string skewText(const std::string &path, const std::string &found,
+                            const std::string &expected) {
+  return fmt::format("worker '{}' is '{}', the bundle was built by '{}'; build "
+                     "the bundle again or set PGKP_WORKER",
+                     path, found, expected);
+}
+
+/// An idle one, else a new one.
+Expected<Worker *> WorkerPool::Impl::takeWorker(const CompileJob &job) {
+  checkIdle(clock.now());
+  path = options.path;
+  if (path.empty()) {
+    PGKP_ASSIGN(path, findWorker());
+  }
+  // Until somebody puts another program there.
+  if (skewedFile && *skewedFile != identify(path))
+    skewedFile.reset();
+  if (skewedFile && !job.producer.empty() && job.producer != skewedProducer)
+    return makeError(Code::unavailable, "{}",
+                     skewText(path, skewedProducer, job.producer));
+  for (size_t i = workers.size(); i-- > 0;)
+    if (workers[i]->takesJobs())
+      return workers[i].get(); // the warmest
+  return start();
+}
+
 Expected<Worker *> WorkerPool::Impl::start() {
   SpawnOptions spawning;
-  spawning.path = options.path;
-  if (spawning.path.empty()) {
-    PGKP_ASSIGN(spawning.path, findWorker());
-  }
-  spawning.environment = workerEnvironment(options);
+  spawning.path = path;
+  spawning.environment = options.workerEnvironment();
   spawning.memoryMib = options.memoryMib;
   spawning.background = options.background;
   PGKP_ASSIGN(Child child, spawn(spawning));
@@ -652,18 +625,25 @@ void WorkerPool::Impl::onFrame(Worker &worker, std::span<const uint8_t> frame) {
     onGarbage(worker, result.error().message);
     return;
   }
+  const std::string &expected = worker.job->producer;
+  if (!expected.empty() && result->producer != expected) {
+    onSkew(worker, result->producer);
+    return;
+  }
   result->started = worker.started;
   result->finished = clock.now();
   // It may report less than it used, but not more than the machine could give.
   const double wall = toSeconds(result->finished - result->started);
   const double most = wall * static_cast<double>(sysconf(_SC_NPROCESSORS_ONLN));
-  result->cpuSeconds =
-      std::max(std::min(result->cpuSeconds, most),
-               cpuSecondsOf(worker.child.pid) - worker.cpuBefore);
+  result->cpuSeconds = std::max(std::min(result->cpuSeconds, most),
+                                cpuSecondsOf(worker.child) - worker.cpuBefore);
   worker.job.reset();
   worker.deadline = kForever;
+  worker.idleSince = result->finished;
   worker.errorTail.clear();
   ++worker.jobsDone;
+  if (std::exchange(worker.urgent, false))
+    setUrgent(worker.child, false);
   if (worker.jobsDone >= options.jobsPerWorker ||
       result->peakRssKib > options.recycleRssKib)
     retire(worker);
@@ -709,6 +689,19 @@ void WorkerPool::Impl::onGarbage(Worker &worker, const std::string &reason) {
                            worker.job->label, reason));
 }
 
+/// It is not the build that the bundle was made by. Said once; no job of that
+/// bundle is given to this program again.
+void WorkerPool::Impl::onSkew(Worker &worker, const std::string &found) {
+  ++skewed;
+  skewedFile = identify(path);
+  skewedProducer = found;
+  const std::string text = skewText(path, found, worker.job->producer);
+  log(LogLevel::warning, "{}", text);
+  saidUnavailable = true; // so no other line
+  end(worker, Ending::skewed);
+  deliverFor(worker, JobOutcome::unavailable, text);
+}
+
 /// Kills it. Its job, if any, is the caller's to deliver.
 void WorkerPool::Impl::end(Worker &worker, Ending ending) {
   worker.ending = ending;
@@ -725,23 +718,40 @@ void WorkerPool::Impl::retire(Worker &worker) {
   epoll_ctl(epoll.get(), EPOLL_CTL_DEL, worker.child.socket.get(), nullptr);
 }
 
-/// Idle workers that somebody stopped would only be noticed by a job that they
-/// hang.
-void WorkerPool::Impl::discardStopped() {
-  for (const auto &worker : workers)
-    if (worker->takesJobs() && isStopped(worker->child)) {
+/// Those that somebody stopped would hang a job, and be counted only then;
+/// those that have had nothing to do for long keep memory from others.
+void WorkerPool::Impl::checkIdle(TimeNs now) {
+  for (const auto &worker : workers) {
+    if (!worker->takesJobs())
+      continue;
+    if (isStopped(worker->child)) {
       ++hung;
       ++lost;
       end(*worker, Ending::hung);
+    } else if (now - worker->idleSince >= options.idleTimeout) {
+      retire(*worker);
     }
+  }
+}
+
+/// For a job that wants to run, its limit is one of CPU time.
+static TimeNs extendedDeadline(const Worker &worker, TimeNs now) {
+  const TimeNs used =
+      fromSeconds(cpuSecondsOf(worker.child) - worker.cpuBefore);
+  if (used >= worker.limit || !isRunnable(worker.child))
+    return worker.deadline;
+  return std::min(now + worker.limit - used,
+                  worker.started + kStarvedFactor * worker.limit);
 }
 
 void WorkerPool::Impl::onDeadlines(TimeNs now) {
   for (const auto &worker : workers) {
+    if (now >= worker->deadline && worker->job)
+      worker->deadline = extendedDeadline(*worker, now);
     if (now >= worker->deadline) {
       ++hung;
       ++lost;
-      const TimeNs limit = worker->deadline - worker->started;
+      const TimeNs limit = worker->limit;
       end(*worker, Ending::hung);
       if (worker->job)
         deliverFor(*worker, JobOutcome::hung,
@@ -810,7 +820,7 @@ void WorkerPool::Impl::deliverFor(Worker &worker, JobOutcome outcome,
   result.started = worker.started;
   result.finished = clock.now();
   result.cpuSeconds =
-      std::max(cpuSecondsOf(worker.child.pid) - worker.cpuBefore, 0.0);
+      std::max(cpuSecondsOf(worker.child) - worker.cpuBefore, 0.0);
   worker.job.reset();
   worker.deadline = kForever;
   deliver(std::move(result));
@@ -857,12 +867,7 @@ void WorkerPool::Impl::stopAll() {
       job = std::move(submitted.front());
       submitted.pop_front();
     }
-    CompileResult result;
-    result.id = job->id;
-    result.contentKey = job->contentKey;
-    result.outcome = JobOutcome::cancelled;
-    result.message = "cancelled: the pool stops";
-    deliver(std::move(result));
+    refuse(*job, JobOutcome::cancelled, "cancelled: the pool stops");
   }
   while (!workers.empty() && clock.now() - begin < kStopLimit) {
     for (size_t i = workers.size(); i-- > 0;)

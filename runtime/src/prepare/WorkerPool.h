@@ -3,6 +3,7 @@
 #pragma once
 
 #include "prepare/Compiler.h"
+#include "prepare/WorkerOptions.h"
 
 #include <memory>
 #include <optional>
@@ -12,35 +13,15 @@
 
 namespace pgkp::rt {
 
-struct WorkerOptions {
-  /// Empty: findWorker().
-  std::string path;
-  unsigned workers = 1;
-  TimeNs jobTimeout = 60 * kNsPerSecond;
-  /// Building a bundle compiles every kernel of a module.
-  TimeNs bundleTimeout = 600 * kNsPerSecond;
-  /// Address space of a worker; 0: no limit.
-  uint64_t memoryMib = 4096;
-  /// A worker is replaced after so many jobs, or when it grew beyond so much
-  /// memory.
-  unsigned jobsPerWorker = 500;
-  uint64_t recycleRssKib = uint64_t{2} << 20;
-  /// Idle CPU and I/O class. Off where somebody waits for the result.
-  bool background = true;
-  /// "NAME=value", added to the allow-listed environment.
-  std::vector<std::string> environment;
-
-  /// PGKP_WORKER, PGKP_WORKERS, PGKP_JOB_TIMEOUT_S, PGKP_WORKER_MEMORY_MIB.
-  static WorkerOptions fromEnvironment();
-};
-
 /// $PGKP_WORKER, then "pgkp-worker" beside the executable, beside this library,
 /// on PATH. unavailable: one line that says where it was looked for.
 Expected<std::string> findWorker();
 
 /// Workers are started when a job needs one and kept warm. One thread
 /// ("pgkp-workers") serves all of them; it starts with the first job. What a
-/// worker answers is verified before it is handed up. A job is never repeated:
+/// worker answers is verified before it is handed up; a worker of another build
+/// than `CompileJob::producer` is refused, and its file is left alone until
+/// it changes (outcome unavailable). A job is never repeated:
 /// the outcome says what happened, the caller decides.
 ///
 /// A worker is a child with nothing inherited but its socket, an allow-listed
@@ -57,6 +38,7 @@ public:
   void onResult(Callback callback) override;
   bool submit(CompileJob job) override;
   void cancel(JobId id) override;
+  void raise(JobId id) override;
   unsigned capacity() const override;
   unsigned running() const override;
   void setLimit(unsigned jobs) override;

@@ -6,9 +6,12 @@
 #include "base/LogCapture.h"
 #include "base/TempDir.h"
 #include "prepare/BuildBundle.h"
+#include "prepare/Process.h"
 #include "prepare/Request.h"
+#include "schema/Frame.h"
 #include "schema/TestBundle.h"
 
+#include <atomic>
 #include <cerrno>
 #include <condition_variable>
 #include <csignal>
@@ -17,6 +20,7 @@
 #include <fstream>
 #include <gtest/gtest.h>
 #include <map>
+#include <sched.h>
 #include <set>
 #include <sys/wait.h>
 #include <thread>
@@ -103,6 +107,13 @@ struct PoolTest : ::testing::Test {
   JobId lastId = 0;
   std::unique_ptr<WorkerPool> pool;
 };
+
+bool isStopped(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  std::string text;
+  std::getline(file, text);
+  return text.find(") T ") != std::string::npos;
+}
 
 bool exists(pid_t pid) { return kill(pid, 0) == 0; }
 
@@ -240,21 +251,176 @@ TEST_F(PoolTest, HungAndStoppedWorkersAreKilledAtTheLimit) {
 }
 
 TEST_F(PoolTest, WorkerStoppedWhileIdleCostsNoJob) {
-  start(testOptions());
+  WorkerOptions options = testOptions();
+  options.checkPeriod = 3600 * kNsPerSecond; // the next job finds it
+  start(options);
   ASSERT_EQ(run("ok").outcome, JobOutcome::done);
   const pid_t pid = pool->pids().at(0);
   kill(pid, SIGSTOP);
   // The signal takes effect in its own time.
-  ASSERT_TRUE(eventually([&] {
-    std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-    std::string text;
-    std::getline(file, text);
-    return text.find(") T ") != std::string::npos;
-  }));
+  ASSERT_TRUE(eventually([&] { return isStopped(pid); }));
   EXPECT_EQ(run("ok").outcome, JobOutcome::done);
   EXPECT_EQ(pool->counts().hung, 1u);
   EXPECT_EQ(pool->counts().restarts, 1u);
 }
+
+TEST_F(PoolTest, WorkerStoppedWhileIdleIsCountedWithoutAJob) {
+  WorkerOptions options = testOptions();
+  options.checkPeriod = 20 * kNsPerMs;
+  start(options);
+  ASSERT_EQ(run("ok").outcome, JobOutcome::done);
+  kill(pool->pids().at(0), SIGSTOP);
+  EXPECT_TRUE(eventually([&] { return pool->counts().hung == 1; }));
+  EXPECT_TRUE(eventually([&] { return pool->pids().empty(); }));
+  EXPECT_EQ(pool->counts().killed, 0u);
+}
+
+TEST_F(PoolTest, IdleWorkersLeave) {
+  WorkerOptions options = testOptions();
+  options.idleTimeout = 50 * kNsPerMs;
+  options.checkPeriod = 10 * kNsPerMs;
+  start(options);
+  ASSERT_EQ(run("ok").outcome, JobOutcome::done);
+  EXPECT_TRUE(eventually([&] { return pool->pids().empty(); }));
+  EXPECT_EQ(run("ok").outcome, JobOutcome::done);
+  EXPECT_EQ(pool->counts().started, 2u);
+  EXPECT_EQ(pool->counts().killed + pool->counts().hung, 0u);
+  EXPECT_EQ(pool->counts().restarts, 0u);
+}
+
+TEST_F(PoolTest, WorkersOfAnotherBuildAreRefusedOnce) {
+  TempDir dir; // a program of our own, to be replaced
+  WorkerOptions options = testOptions();
+  fs::copy(options.path, dir / "worker");
+  options.path = dir / "worker";
+  start(options);
+  auto runFor = [&](const std::string &kernel, const std::string &producer) {
+    CompileJob wanted = job(++lastId, kernel);
+    wanted.producer = producer;
+    EXPECT_TRUE(pool->submit(std::move(wanted)));
+    return waitFor(lastId);
+  };
+  EXPECT_EQ(runFor("ok", "test worker 1").outcome, JobOutcome::done);
+  EXPECT_EQ(pool->counts().skewed, 0u);
+  for (int i = 0; i < 3; ++i) {
+    const CompileResult result = runFor("ok", "test worker 0");
+    EXPECT_EQ(result.outcome, JobOutcome::unavailable);
+    EXPECT_EQ(result.message,
+              "worker '" + options.path +
+                  "' is 'test worker 1', the bundle was built by 'test worker "
+                  "0'; build the bundle again or set PGKP_WORKER");
+    EXPECT_TRUE(result.payload.empty());
+  }
+  EXPECT_EQ(pool->counts().skewed, 1u) << "the others were not even asked";
+  EXPECT_EQ(log.lines().size(), 1u);
+  // Other bundles are served on.
+  EXPECT_EQ(runFor("ok", "test worker 1").outcome, JobOutcome::done);
+  EXPECT_EQ(runFor("ok", "").outcome, JobOutcome::done);
+  // And so is this one once its program is there.
+  fs::copy(testOptions().path, dir / "next");
+  fs::rename(dir / "next", dir / "worker");
+  EXPECT_EQ(runFor("ok", "test worker 0").outcome, JobOutcome::unavailable);
+  EXPECT_EQ(pool->counts().skewed, 2u);
+  EXPECT_EQ(pool->counts().garbage + pool->counts().killed, 0u);
+}
+
+TEST_F(PoolTest, WhatSomebodyWaitsForRunsAtNormalPriority) {
+  if (geteuid() != 0)
+    GTEST_SKIP() << "raising a priority needs a privilege";
+  start(testOptions());
+  const JobId id = ++lastId;
+  ASSERT_TRUE(pool->submit(job(id, "wait-urgent")));
+  pool->raise(77); // nobody's
+  pool->raise(id);
+  EXPECT_EQ(waitFor(id).outcome, JobOutcome::done);
+  // Afterwards it is in the background again.
+  EXPECT_NE(run("process").message.find("scheduler=5 nice=19 io=3"),
+            std::string::npos);
+  EXPECT_EQ(pool->counts().started, 1u);
+}
+
+TEST_F(PoolTest, AStartThatTakesLongBlocksNobody) {
+  start(testOptions());
+  setFailpoint("worker.socketpair", FailpointAction::delay, 1000);
+  const TimeNs begin = clock.now();
+  ASSERT_TRUE(pool->submit(job(1, "ok")));
+  pool->cancel(77);
+  (void)pool->counts();
+  (void)pool->pids();
+  EXPECT_LT(clock.now() - begin, 900 * kNsPerMs);
+  EXPECT_EQ(waitFor(1).outcome, JobOutcome::done);
+  EXPECT_GE(clock.now() - begin, 1000 * kNsPerMs);
+}
+
+TEST_F(PoolTest, RequestsThatNoFrameHoldsAreRefused) {
+  start(testOptions());
+  CompileJob large = job(1, "ok");
+  large.request.resize(kMaxFrameBytes + 1);
+  ASSERT_TRUE(pool->submit(std::move(large)));
+  const CompileResult result = waitFor(1);
+  EXPECT_EQ(result.outcome, JobOutcome::rejected);
+  EXPECT_NE(result.message.find("a worker takes"), std::string::npos);
+  EXPECT_EQ(pool->counts().started, 0u);
+}
+
+TEST_F(PoolTest, ArtifactsMustFitTheirKernel) {
+  start(testOptions());
+  // The worker's artifact has a fact about extent 0: too many for a kernel
+  // without extents.
+  CompileJob small = job(1, "ok");
+  small.numDims = 0;
+  ASSERT_TRUE(pool->submit(std::move(small)));
+  EXPECT_EQ(waitFor(1).outcome, JobOutcome::rejected);
+  EXPECT_EQ(pool->counts().garbage, 1u);
+}
+
+TEST_F(PoolTest, AStarvedJobIsNotHung) {
+  // One processor, which busy threads share with a worker of idle priority.
+  cpu_set_t before, one;
+  ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);
+  CPU_ZERO(&one);
+  for (int cpu = 0; cpu < CPU_SETSIZE && CPU_COUNT(&one) == 0; ++cpu)
+    if (CPU_ISSET(cpu, &before))
+      CPU_SET(cpu, &one);
+  ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+  WorkerOptions options = testOptions();
+  options.jobTimeout = 500 * kNsPerMs;
+  start(options);
+  const bool warm = run("ok").outcome == JobOutcome::done;
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> busy;
+  for (int i = 0; i < 3; ++i)
+    busy.emplace_back([&] {
+      while (!stop)
+        ;
+    });
+  const JobId id = ++lastId;
+  EXPECT_TRUE(pool->submit(job(id, "burn"))); // 0.2 s of CPU time
+  std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+  EXPECT_EQ(pool->counts().hung, 0u);
+  stop = true;
+  for (std::thread &thread : busy)
+    thread.join();
+  EXPECT_EQ(waitFor(id).outcome, JobOutcome::done);
+  EXPECT_TRUE(warm);
+  sched_setaffinity(0, sizeof before, &before);
+}
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+TEST_F(PoolTest, ProcessorTimeIsLimitedWhileWeAreAway) {
+  // The pool's own limit is far away; the kernel's is not.
+  const pid_t child = fork();
+  if (child == 0)
+    for (;;)
+      ;
+  Child process;
+  process.pid = child;
+  limitCpu(process, 0.1);
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU);
+}
+#endif
 
 TEST_F(PoolTest, WrongAnswersEndTheWorker) {
   start(testOptions());
@@ -348,6 +514,14 @@ TEST_F(PoolTest, NothingIsInherited) {
   close(leak);
 }
 
+TEST_F(PoolTest, CallsThatNoCompilerNeedsAreRefused) {
+  start(testOptions());
+  const std::string text = run("sandbox").message;
+  if (text == "inet=0 unix=0 keyctl=0")
+    GTEST_SKIP() << "seccomp is not permitted here";
+  EXPECT_EQ(text, "inet=1 unix=0 keyctl=1");
+}
+
 TEST_F(PoolTest, ForegroundWorkersRunAtNormalPriority) {
   WorkerOptions options = testOptions();
   options.background = false;
@@ -390,12 +564,7 @@ TEST_F(PoolTest, StoppedWorkersAtTheEndAreCountedBeforeItIsOver) {
   ASSERT_TRUE(pool->submit(job(1, "stop")));
   ASSERT_TRUE(eventually([&] {
     const std::vector<pid_t> pids = pool->pids();
-    if (pids.empty())
-      return false;
-    std::ifstream file("/proc/" + std::to_string(pids[0]) + "/stat");
-    std::string text;
-    std::getline(file, text);
-    return text.find(") T ") != std::string::npos;
+    return !pids.empty() && isStopped(pids[0]);
   }));
   pool.reset();
   EXPECT_EQ(results.at(1).outcome, JobOutcome::hung);
@@ -579,5 +748,5 @@ TEST(WorkerOptionsTest, Environment) {
   unsetenv("PGKP_WORKERS");
   unsetenv("PGKP_JOB_TIMEOUT_S");
   unsetenv("PGKP_WORKER_MEMORY_MIB");
-  EXPECT_GE(WorkerOptions::fromEnvironment().workers, 1u);
+  EXPECT_EQ(WorkerOptions::fromEnvironment(7).workers, 7u);
 }

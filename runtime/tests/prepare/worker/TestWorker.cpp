@@ -6,6 +6,7 @@
 #include "schema/Frame.h"
 #include "schema/wire_generated.h"
 
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -15,6 +16,7 @@
 #include <string>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -63,6 +65,17 @@ std::string processText() {
       sigismember(&mask, SIGTERM), signal(SIGUSR1, SIG_DFL) == SIG_DFL);
 }
 
+/// Which calls the sandbox refuses: "inet=1 unix=0 keyctl=1".
+std::string sandboxText() {
+  auto refused = [](long result) { return result < 0 && errno == EPERM; };
+  return fmt::format(
+      "inet={:d} unix={:d} keyctl={:d}",
+      refused(syscall(SYS_socket, AF_INET, SOCK_STREAM, 0)),
+      refused(syscall(SYS_socket, AF_UNIX, SOCK_STREAM, 0)),
+      // KEYCTL_GET_KEYRING_ID of the process's own keyring, not to be made.
+      refused(syscall(SYS_keyctl, 0, -2, 0, 0, 0)));
+}
+
 std::vector<uint8_t> packArtifact(const schema::CompileRequest &request,
                                   const std::string &how) {
   schema::ArtifactT artifact;
@@ -101,7 +114,8 @@ std::vector<uint8_t> packArtifact(const schema::CompileRequest &request,
 }
 
 void answer(schema::ResponseT response) {
-  response.producer = kProducer;
+  if (response.producer.empty())
+    response.producer = kProducer;
   schema::ResponseMessageT message;
   message.response = std::make_unique<schema::ResponseT>(std::move(response));
   flatbuffers::FlatBufferBuilder builder;
@@ -220,13 +234,20 @@ void handle(const schema::RequestMessage &message) {
     response.message = "kernel has\nno body\x1b[31m";
     return answer(std::move(response));
   }
-  if (how == "environment" || how == "descriptors" || how == "process") {
+  if (how == "environment" || how == "descriptors" || how == "process" ||
+      how == "sandbox") {
     response.status = schema::JobStatus::unsupported;
     response.message = how == "environment"   ? environmentText()
                        : how == "descriptors" ? openDescriptors()
+                       : how == "sandbox"     ? sandboxText()
                                               : processText();
     return answer(std::move(response));
   }
+  if (how == "skewed")
+    response.producer = "test worker 2";
+  if (how == "wait-urgent") // until somebody raises us
+    for (int i = 0; i < 2000 && sched_getscheduler(0) != SCHED_OTHER; ++i)
+      usleep(10'000);
   if (how == "wrong-job")
     ++response.job;
   if (how == "empty")
