@@ -36,7 +36,8 @@ std::optional<Mount> findMount(const std::string &mountinfo, bool unified,
   return std::nullopt;
 }
 
-/// proc_pid_cgroup(5): "number:controllers:/group", no controllers in version 2.
+/// proc_pid_cgroup(5): "number:controllers:/group", no controllers in
+/// version 2.
 std::optional<std::string> findGroup(const std::string &groups, bool unified,
                                      std::string_view controller) {
   for (std::string_view line : split(groups, '\n')) {
@@ -51,8 +52,8 @@ std::optional<std::string> findGroup(const std::string &groups, bool unified,
 }
 
 /// The folders that have `file`, from our group up. In a container the path
-/// that the kernel tells may lie outside of what is mounted: the mount's root is
-/// our group then, and what is not there is passed over.
+/// that the kernel tells may lie outside of what is mounted: the mount's root
+/// is our group then, and what is not there is passed over.
 std::vector<std::string> collect(const std::string &root, const Mount &mount,
                                  std::string group, std::string_view file) {
   if (mount.group != "/" && group.starts_with(mount.group))
@@ -72,8 +73,7 @@ std::vector<std::string> collect(const std::string &root, const Mount &mount,
 
 ControllerGroups find(const std::string &root, std::string_view controller,
                       std::string_view fileV1, std::string_view fileV2) {
-  const std::string groups =
-      readText(root + "/proc/self/cgroup").value_or("");
+  const std::string groups = readText(root + "/proc/self/cgroup").value_or("");
   const std::string mounts =
       readText(root + "/proc/self/mountinfo").value_or("");
   // A controller is in one hierarchy only; in the hybrid layout version 2 has
@@ -84,12 +84,12 @@ ControllerGroups find(const std::string &root, std::string_view controller,
       continue;
     const Mount mount =
         findMount(mounts, unified, controller)
-            .value_or(Mount{unified ? "/sys/fs/cgroup"
-                                    : "/sys/fs/cgroup/" +
-                                          std::string(controller),
+            .value_or(Mount{unified
+                                ? "/sys/fs/cgroup"
+                                : "/sys/fs/cgroup/" + std::string(controller),
                             "/"});
-    ControllerGroups found{unified, collect(root, mount, *group,
-                                            unified ? fileV2 : fileV1)};
+    ControllerGroups found{
+        unified, collect(root, mount, *group, unified ? fileV2 : fileV1)};
     if (found.found())
       return found;
   }
@@ -114,7 +114,8 @@ std::optional<double> Cgroup::cpuQuota() const {
   for (const std::string &folder : cpuGroups.folders) {
     std::optional<double> limit, period;
     if (cpuGroups.unified) {
-      const std::string text = readText(root + folder + "/cpu.max").value_or("");
+      const std::string text =
+          readText(root + folder + "/cpu.max").value_or("");
       const auto parts = split(text, ' ');
       if (parts.size() == 2) {
         limit = parseNumber(parts[0]); // "max": nothing
@@ -136,9 +137,8 @@ std::optional<double> Cgroup::throttledSeconds() const {
     const auto text = readText(root + folder + "/cpu.stat");
     if (!text)
       continue;
-    const auto value =
-        cpuGroups.unified ? findNumber(*text, "throttled_usec")
-                          : findNumber(*text, "throttled_time");
+    const auto value = cpuGroups.unified ? findNumber(*text, "throttled_usec")
+                                         : findNumber(*text, "throttled_time");
     if (value)
       most = std::max(most.value_or(0),
                       *value * (cpuGroups.unified ? 1e-6 : 1e-9));
@@ -151,13 +151,13 @@ std::optional<double> Cgroup::freeMemory() const {
   for (const std::string &folder : memoryGroups.folders) {
     const std::string path = root + folder;
     const bool v2 = memoryGroups.unified;
-    auto limit = readNumber(path + (v2 ? "/memory.max"
-                                       : "/memory.limit_in_bytes"));
+    auto limit =
+        readNumber(path + (v2 ? "/memory.max" : "/memory.limit_in_bytes"));
     // Above "high" the kernel makes everybody wait for reclaim.
     if (const auto high = v2 ? readNumber(path + "/memory.high") : std::nullopt)
       limit = std::min(limit.value_or(*high), *high);
-    const auto used = readNumber(path + (v2 ? "/memory.current"
-                                            : "/memory.usage_in_bytes"));
+    const auto used =
+        readNumber(path + (v2 ? "/memory.current" : "/memory.usage_in_bytes"));
     // Version 1 spells "no limit" as a number near 2^63.
     if (!limit || !used || *limit >= 1e18)
       continue;
@@ -166,8 +166,7 @@ std::optional<double> Cgroup::freeMemory() const {
         findNumber(readText(path + "/memory.stat").value_or(""),
                    v2 ? "inactive_file" : "total_inactive_file")
             .value_or(0);
-    const double free =
-        std::max(1.0, *limit - std::max(0.0, *used - cached));
+    const double free = std::max(1.0, *limit - std::max(0.0, *used - cached));
     least = std::min(least.value_or(free), free);
   }
   return least;

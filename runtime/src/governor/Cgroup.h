@@ -12,7 +12,7 @@ namespace pgkp::rt {
 /// A controller as it binds us: our own group and its parents up to the one
 /// that we can see, the innermost first. A limit anywhere among them counts.
 struct ControllerGroups {
-  bool unified = false; ///< version 2
+  bool unified = false;             ///< version 2
   std::vector<std::string> folders; ///< below the root given; never empty slots
 
   bool found() const { return !folders.empty(); }

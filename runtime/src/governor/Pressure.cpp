@@ -59,9 +59,8 @@ void Pressure::armTrigger(const std::string &path) {
        system.f_type != CGROUP2_SUPER_MAGIC))
     return;
   constexpr unsigned window = 2'000'000; // us
-  const std::string request =
-      fmt::format("some {} {}", static_cast<unsigned>(kTriggerShare * window),
-                  window);
+  const std::string request = fmt::format(
+      "some {} {}", static_cast<unsigned>(kTriggerShare * window), window);
   if (write(fd.get(), request.c_str(), request.size() + 1) > 0)
     trigger = std::move(fd);
 }

@@ -99,7 +99,8 @@ double cpuSecondsOf(const Child &child) {
 }
 
 bool isRunnable(const Child &child) {
-  // proc_pid_stat(5): "number (name) state ...", where the name may be anything.
+  // proc_pid_stat(5): "number (name) state ...", where the name may be
+  // anything.
   std::ifstream file(fmt::format("/proc/{}/stat", child.pid));
   std::string line;
   std::getline(file, line);
@@ -115,9 +116,9 @@ void limitCpu(const Child &child, double seconds) {
   rlimit limits;
   if (prlimit(child.pid, RLIMIT_CPU, nullptr, &limits) != 0)
     return;
-  limits.rlim_cur = std::min(
-      limits.rlim_max,
-      static_cast<rlim_t>(std::ceil(cpuSecondsOf(child) + seconds)));
+  limits.rlim_cur =
+      std::min(limits.rlim_max,
+               static_cast<rlim_t>(std::ceil(cpuSecondsOf(child) + seconds)));
   prlimit(child.pid, RLIMIT_CPU, &limits, nullptr);
 }
 

@@ -57,7 +57,8 @@ std::vector<sock_filter> sandboxFilter() {
     return sock_filter BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
                                 static_cast<unsigned>(offset));
   };
-  // Skips `then` instructions where the loaded word is `value`, else `otherwise`.
+  // Skips `then` instructions where the loaded word is `value`, else
+  // `otherwise`.
   auto ifEqual = [](unsigned value, unsigned char then,
                     unsigned char otherwise) {
     return sock_filter BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, then,

@@ -14,9 +14,9 @@ struct WorkerOptions {
   /// Empty: findWorker().
   std::string path;
   unsigned workers = 1;
-  /// A job that takes longer is ended with its worker. One that wants to run but
-  /// gets no processor may take up to ten times as long, as far as it has not
-  /// used so much CPU time.
+  /// A job that takes longer is ended with its worker. One that wants to run
+  /// but gets no processor may take up to ten times as long, as far as it has
+  /// not used so much CPU time.
   TimeNs jobTimeout = 60 * kNsPerSecond;
   /// Building a bundle compiles every kernel of a module.
   TimeNs bundleTimeout = 600 * kNsPerSecond;

@@ -173,12 +173,13 @@ TEST_F(ProbeTest, SystemdUnit) {
 
 TEST_F(ProbeTest, HybridHierarchy) {
   // Version 2 is there, without controllers.
-  write({{"proc/self/cgroup", "5:cpu,cpuacct:/job\n3:memory:/\n0::/job\n"},
-         {"proc/self/mountinfo",
-          "31 24 0:27 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n"
-          "33 24 0:29 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct\n"},
-         {"sys/fs/cgroup/cpu/job/cpu.cfs_quota_us", "50000\n"},
-         {"sys/fs/cgroup/cpu/job/cpu.cfs_period_us", "100000\n"}});
+  write(
+      {{"proc/self/cgroup", "5:cpu,cpuacct:/job\n3:memory:/\n0::/job\n"},
+       {"proc/self/mountinfo",
+        "31 24 0:27 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n"
+        "33 24 0:29 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct\n"},
+       {"sys/fs/cgroup/cpu/job/cpu.cfs_quota_us", "50000\n"},
+       {"sys/fs/cgroup/cpu/job/cpu.cfs_period_us", "100000\n"}});
   EXPECT_EQ(probe()->sample(0).cores, 0.5);
 }
 
