@@ -81,8 +81,7 @@ Expected<int64_t> CsvReader::integer(size_t column, int64_t low,
 
 Expected<double> CsvReader::seconds(size_t column) const {
   double value = 0;
-  if (!parseNumber(fields[column], value) || !std::isfinite(value) ||
-      value < 0)
+  if (!parseNumber(fields[column], value) || !std::isfinite(value) || value < 0)
     return fail(fmt::format("{} is '{}'; expected a time, not negative",
                             names[column], fields[column]));
   return value;

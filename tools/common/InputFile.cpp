@@ -172,7 +172,8 @@ bool InputFile::fill() {
   if (left != ~0ull) {
     left -= filled;
     if (filled == 0) {
-      failure = makeError(Code::corrupt, "{}: the tar archive ends early", name);
+      failure =
+          makeError(Code::corrupt, "{}: the tar archive ends early", name);
       return false;
     }
   }
@@ -205,8 +206,7 @@ bool InputFile::getLine(std::string &line) {
     const char *begin = buffer.data() + at;
     const auto *end =
         static_cast<const char *>(std::memchr(begin, '\n', filled - at));
-    const size_t length =
-        end ? static_cast<size_t>(end - begin) : filled - at;
+    const size_t length = end ? static_cast<size_t>(end - begin) : filled - at;
     line.append(begin, length);
     at += length + (end != nullptr);
     if (end)
@@ -219,9 +219,9 @@ bool InputFile::getLine(std::string &line) {
 
 size_t InputFile::line() const {
   return 1 + linesBefore +
-         static_cast<size_t>(std::count(
-             buffer.begin(), buffer.begin() + static_cast<ptrdiff_t>(at),
-             '\n'));
+         static_cast<size_t>(
+             std::count(buffer.begin(),
+                        buffer.begin() + static_cast<ptrdiff_t>(at), '\n'));
 }
 
 tl::unexpected<Error> InputFile::fail(std::string message) const {

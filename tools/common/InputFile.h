@@ -34,7 +34,9 @@ public:
   /// The bytes that were not yet taken, at most `count`: for detection.
   std::string_view ahead(size_t count);
 
-  uint64_t offset() const { return before + at; } ///< taken (decompressed) bytes
+  uint64_t offset() const {
+    return before + at;
+  }                    ///< taken (decompressed) bytes
   size_t line() const; ///< of the next byte, from 1; linear in the buffer
   /// A read or decompression failure, with file and offset.
   const Status &status() const { return failure; }
@@ -51,9 +53,9 @@ private:
   std::unique_ptr<Source> source;
   std::vector<char> buffer;
   size_t at = 0, filled = 0;
-  uint64_t before = 0;     ///< bytes in front of the buffer
-  size_t linesBefore = 0;  ///< line breaks in front of the buffer
-  uint64_t left = ~0ull;   ///< of the tar archive's file
+  uint64_t before = 0;    ///< bytes in front of the buffer
+  size_t linesBefore = 0; ///< line breaks in front of the buffer
+  uint64_t left = ~0ull;  ///< of the tar archive's file
   Status failure;
 };
 

@@ -20,10 +20,9 @@ Expected<std::vector<Use>> columnUses(const CsvReader &csv) {
     return csv.fail("expected a header that starts with 'arrival_s,entry'");
   std::vector<Use> uses;
   for (const std::string &name : names)
-    uses.push_back(recorder ? name == "t_us" ? Use::arrivalUs
-                              : name == "fwd" || name == "phase"
-                                  ? Use::ignored
-                                  : Use::root
+    uses.push_back(recorder              ? name == "t_us" ? Use::arrivalUs
+                                           : name == "fwd" || name == "phase" ? Use::ignored
+                                                                              : Use::root
                    : name == "arrival_s" ? Use::arrival
                    : name == "entry"     ? Use::entry
                                          : Use::root);
@@ -65,9 +64,8 @@ Expected<ForwardTrace> readForwards(InputFile &file) {
           return csv.fail(fmt::format("{} is '{}'; expected an integer",
                                       csv.header()[i], csv.field(i)));
         if (value < 0 || value > kMaxExtent)
-          return csv.fail(
-              fmt::format("{} is {}; expected an extent in [0, {}]",
-                          csv.header()[i], value, kMaxExtent));
+          return csv.fail(fmt::format("{} is {}; expected an extent in [0, {}]",
+                                      csv.header()[i], value, kMaxExtent));
         forward.values.push_back(value);
         break;
       }
@@ -86,12 +84,11 @@ Expected<ForwardTrace> readForwards(InputFile &file) {
 }
 
 static bool isRoot(const Module &module, const std::string &name) {
-  return std::any_of(
-      module.entries().begin(), module.entries().end(),
-      [&](const EntryInfo &entry) {
-        return std::find(entry.roots.begin(), entry.roots.end(), name) !=
-               entry.roots.end();
-      });
+  return std::any_of(module.entries().begin(), module.entries().end(),
+                     [&](const EntryInfo &entry) {
+                       return std::find(entry.roots.begin(), entry.roots.end(),
+                                        name) != entry.roots.end();
+                     });
 }
 
 Expected<std::vector<Request>> bindForwards(const ForwardTrace &trace,

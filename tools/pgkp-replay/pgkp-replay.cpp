@@ -2,16 +2,16 @@
 /// Compares policies on recorded requests, on a virtual clock with the
 /// runtime's own code.
 
-#include "Requests.h"
 #include "ToolMain.h"
+#include "Workload.h"
 
 #include "base/File.h"
 #include "engine/Replay.h"
-#include "schema/Envelope.h"
 #include "store/ProfileFile.h"
 
 #include <cstdio>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 
 using namespace pgkp::rt;
@@ -19,7 +19,8 @@ using namespace pgkp::rt;
 namespace {
 
 struct Options {
-  std::string workload, bundle, announce = "on", profile, json, events;
+  WorkloadOptions workload;
+  std::string announce = "on", profile, saveProfile, json, events;
   std::vector<std::string> policies{"off", "eager", "lazy", "predictive",
                                     "oracle"};
   ReplayOptions replay;
@@ -37,14 +38,15 @@ std::string cell(const nlohmann::json &metrics, const char *path,
   return text;
 }
 
+std::map<std::string, TraceFormat> formats() {
+  std::map<std::string, TraceFormat> result;
+  for (const std::string &name : traceFormatNames())
+    result.emplace(name, static_cast<TraceFormat>(result.size()));
+  return result;
+}
+
 Status run(Options &options) {
-  PGKP_ASSIGN(auto payload, readSealed(FileKind::bundle, options.bundle));
-  PGKP_ASSIGN(auto module, Module::load(std::move(payload)));
-  PGKP_ASSIGN(auto recorded, readRequests(options.workload, *module));
-  std::vector<ReplayRequest> requests;
-  for (Request &request : recorded)
-    requests.push_back(
-        {request.arrival, request.entry, std::move(request.roots)});
+  PGKP_ASSIGN(const ReplayWorkload workload, loadWorkload(options.workload));
   if (!options.profile.empty()) {
     PGKP_ASSIGN(auto profile, loadProfile(options.profile));
     options.replay.profile =
@@ -56,24 +58,31 @@ Status run(Options &options) {
   if (!options.events.empty())
     events.open(options.events);
   nlohmann::json all = nlohmann::json::array();
-  std::printf("%-12s %9s %9s %9s %9s %6s %9s %12s\n", "policy", "hit_rate",
-              "lost_s", "wait_s", "slow_s", "jobs", "cpu_s", "completion_s");
+  options.replay.recordProfile = !options.saveProfile.empty();
+  std::printf("%-12s %9s %9s %9s %9s %6s %9s %12s %9s\n", "policy", "hit_rate",
+              "lost_s", "wait_s", "slow_s", "jobs", "cpu_s", "completion_s",
+              "next_key");
   for (const std::string &policy : options.policies) {
     options.replay.policy = policy;
-    PGKP_ASSIGN(ReplayResult result, replay(module, requests, options.replay));
-    for (const Event &event : result.events)
-      if (events.is_open())
+    MemorySink log;
+    PGKP_ASSIGN(ReplayOutcome outcome, replay(workload, options.replay, log));
+    if (events.is_open())
+      for (const Event &event : log.events)
         events << toJsonLine(event) << '\n';
+    if (options.replay.recordProfile)
+      PGKP_TRY(saveProfile(options.saveProfile, outcome.profile));
     const auto metrics =
-        nlohmann::json::parse(computeMetrics(result.info, result.events));
-    std::printf("%-12s %9s %9s %9s %9s %6s %9s %12s\n", policy.c_str(),
+        nlohmann::json::parse(computeMetrics(outcome.info, log.events));
+    options.replay.recordProfile = !options.saveProfile.empty();
+    std::printf("%-12s %9s %9s %9s %9s %6s %9s %12s %9s\n", policy.c_str(),
                 cell(metrics, "/preparation/hit_rate", "%.3f").c_str(),
                 cell(metrics, "/lost/total_s", "%.4f").c_str(),
                 cell(metrics, "/lost/wait_s", "%.4f").c_str(),
                 cell(metrics, "/lost/slow_s", "%.4f").c_str(),
                 cell(metrics, "/compile/jobs", "%.0f").c_str(),
                 cell(metrics, "/compile/cpu_s", "%.2f").c_str(),
-                cell(metrics, "/completion_s", "%.3f").c_str());
+                cell(metrics, "/completion_s", "%.3f").c_str(),
+                cell(metrics, "/prediction/next_accuracy", "%.4f").c_str());
     all.push_back(metrics);
   }
   if (events.is_open() && !events.flush())
@@ -99,10 +108,18 @@ int main(int argc, char **argv) {
   std::vector<std::string> known;
   for (std::string_view name : policyNames())
     known.emplace_back(name);
-  app.add_option("--workload", o.workload, "CSV: arrival_s,entry,<roots...>")
+  app.add_option(
+         "--workload", o.workload.path,
+         "Trace, plain or .gz: forwards (CSV arrival_s,entry,<roots...>), "
+         "served requests, or kernel launches")
       ->required();
-  app.add_option("--bundle", o.bundle, "Bundle with the kernels and entries")
-      ->required();
+  app.add_option("--format", o.workload.format, "Its format")
+      ->transform(CLI::CheckedTransformer(formats()))
+      ->default_str("auto");
+  app.add_option(
+      "--bundle", o.workload.bundle,
+      "Bundle with the kernels and entries; kernel traces need none");
+  app.add_option("--entry", o.workload.entry, "Play only this entry");
   app.add_option("--policy", o.policies, "Policies to compare")
       ->delimiter(',')
       ->check(CLI::IsMember(known))
@@ -123,15 +140,18 @@ int main(int argc, char **argv) {
       ->capture_default_str();
   app.add_option("--seed", o.replay.seed, "Of the simulated compile times")
       ->capture_default_str();
-  app.add_option("--compile-median", o.replay.compileMedian,
+  app.add_option("--stage-median,--compile-median", o.replay.compileMedian,
                  "Seconds, lognormal")
       ->check(CLI::Range(1e-6, 1e6))
       ->capture_default_str();
-  app.add_option("--compile-sigma", o.replay.compileSigma, "Of its logarithm")
+  app.add_option("--stage-sigma,--compile-sigma", o.replay.compileSigma,
+                 "Of its logarithm")
       ->check(CLI::Range(0.0, 10.0))
       ->capture_default_str();
   app.add_option("--profile", o.profile,
                  "Profile of earlier runs to start from");
+  app.add_option("--save-profile", o.saveProfile,
+                 "Write what the last policy's run saw, merged with --profile");
   app.add_option("--json", o.json,
                  "Write all metrics here, an array in the policies' order");
   app.add_option("--events", o.events,

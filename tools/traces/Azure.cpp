@@ -18,8 +18,8 @@ static constexpr int64_t kMaxTokens = int64_t{1} << 30;
 static std::optional<int64_t> parseTimestamp(std::string_view text) {
   const auto number = [&](size_t at, size_t digits) -> std::optional<int> {
     int value = 0;
-    if (text.size() < at + digits || !parseNumber(text.substr(at, digits), value) ||
-        value < 0)
+    if (text.size() < at + digits ||
+        !parseNumber(text.substr(at, digits), value) || value < 0)
       return std::nullopt;
     return value;
   };
@@ -28,12 +28,13 @@ static std::optional<int64_t> parseTimestamp(std::string_view text) {
              second = number(17, 2);
   if (!year || !month || !day || !hour || !minute || !second)
     return std::nullopt;
-  if (text[4] != '-' || text[7] != '-' || (text[10] != ' ' && text[10] != 'T') ||
-      text[13] != ':' || text[16] != ':' || *hour > 23 || *minute > 59 ||
-      *second > 60)
+  if (text[4] != '-' || text[7] != '-' ||
+      (text[10] != ' ' && text[10] != 'T') || text[13] != ':' ||
+      text[16] != ':' || *hour > 23 || *minute > 59 || *second > 60)
     return std::nullopt;
   const std::chrono::year_month_day date{
-      std::chrono::year(*year), std::chrono::month(static_cast<unsigned>(*month)),
+      std::chrono::year(*year),
+      std::chrono::month(static_cast<unsigned>(*month)),
       std::chrono::day(static_cast<unsigned>(*day))};
   if (!date.ok())
     return std::nullopt;
@@ -66,9 +67,8 @@ Expected<ServingTrace> readAzure(InputFile &file) {
           csv.field(time)));
     PGKP_ASSIGN(const int64_t prompt, csv.integer(context, 0, kMaxTokens));
     PGKP_ASSIGN(const int64_t output, csv.integer(generated, 0, kMaxTokens));
-    rows.push_back({*at,
-                    {0, std::max<int64_t>(prompt, 1),
-                     std::max<int64_t>(output, 1)}});
+    rows.push_back(
+        {*at, {0, std::max<int64_t>(prompt, 1), std::max<int64_t>(output, 1)}});
   }
   if (rows.empty())
     return csv.fail("expected at least one request");

@@ -206,9 +206,8 @@ Expected<KernelTrace> readExecution(InputFile &file) {
   PGKP_TRY(parseJson(file, handler));
   if (!handler.sawNodes)
     return file.fail("no member 'nodes'");
-  std::stable_sort(
-      handler.nodes.begin(), handler.nodes.end(),
-      [](const Node &a, const Node &b) { return a.id < b.id; });
+  std::stable_sort(handler.nodes.begin(), handler.nodes.end(),
+                   [](const Node &a, const Node &b) { return a.id < b.id; });
 
   // The innermost operators do the work; those around them only call them.
   boost::unordered_flat_map<uint64_t, size_t> byId;

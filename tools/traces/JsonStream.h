@@ -29,7 +29,8 @@ private:
 
 /// Parses the file's one JSON value. A handler that returns false has set
 /// `handler.problem`. Errors have file and line.
-template <typename Handler> Status parseJson(InputFile &file, Handler &handler) {
+template <typename Handler>
+Status parseJson(InputFile &file, Handler &handler) {
   JsonStream stream(file);
   rapidjson::Reader reader;
   // Iterative: the depth of hostile input costs heap, not stack.
@@ -40,8 +41,8 @@ template <typename Handler> Status parseJson(InputFile &file, Handler &handler) 
   if (!result)
     return file.fail(result.Code() == rapidjson::kParseErrorTermination
                          ? handler.problem
-                         : fmt::format("JSON: {}",
-                                       rapidjson::GetParseError_En(result.Code())));
+                         : fmt::format("JSON: {}", rapidjson::GetParseError_En(
+                                                       result.Code())));
   return {};
 }
 

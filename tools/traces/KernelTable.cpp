@@ -37,7 +37,8 @@ KernelTrace KernelTable::finish() {
   for (KernelTrace::Launch &launch : launches) {
     launch.start -= first;
     launch.stream =
-        streams.try_emplace(launch.stream, static_cast<uint32_t>(streams.size()))
+        streams
+            .try_emplace(launch.stream, static_cast<uint32_t>(streams.size()))
             .first->second;
   }
   return std::move(trace);

@@ -30,7 +30,8 @@ private:
     size_t operator()(const KernelTrace::Key &key) const {
       uint64_t h = key.name;
       for (int64_t extent : key.extents)
-        h = (h ^ static_cast<uint64_t>(extent)) * 0x9e3779b97f4a7c15 ^ (h >> 29);
+        h = (h ^ static_cast<uint64_t>(extent)) * 0x9e3779b97f4a7c15 ^
+            (h >> 29);
       return h;
     }
   };

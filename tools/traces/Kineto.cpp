@@ -186,11 +186,11 @@ private:
       extents[i] = static_cast<int64_t>(extent);
     }
     // A stream's number is its device's own. Kineto has -1 for none.
-    const auto stream = static_cast<uint32_t>(static_cast<int64_t>(
-                            std::max(event.stream, 0.0))) &
+    const auto stream = static_cast<uint32_t>(
+                            static_cast<int64_t>(std::max(event.stream, 0.0))) &
                         0xffffff;
-    const auto device = static_cast<uint32_t>(static_cast<int64_t>(
-                            std::clamp(event.device, 0.0, 255.0)));
+    const auto device = static_cast<uint32_t>(
+        static_cast<int64_t>(std::clamp(event.device, 0.0, 255.0)));
     table.add(table.key(table.name(name), extents), event.start * 1e-6,
               event.duration * 1e-6, device << 24 | stream,
               event.correlation > 0 ? static_cast<uint64_t>(event.correlation)

@@ -34,7 +34,8 @@ Expected<ServingTrace::Request> parseLine(const std::string &line) {
   PGKP_ASSIGN(const double ms, number(object, "timestamp", 1e15));
   PGKP_ASSIGN(const double in, number(object, "input_length", kMaxTokens));
   PGKP_ASSIGN(const double out, number(object, "output_length", kMaxTokens));
-  return ServingTrace::Request{ms * 1e-3, std::max<int64_t>(std::llround(in), 1),
+  return ServingTrace::Request{ms * 1e-3,
+                               std::max<int64_t>(std::llround(in), 1),
                                std::max<int64_t>(std::llround(out), 1)};
 }
 } // namespace
@@ -55,12 +56,11 @@ Expected<ServingTrace> readMooncake(InputFile &file) {
   }
   PGKP_TRY(file.status());
   if (trace.requests.empty())
-    return makeError(Code::invalidArgument, "{}:1: expected at least one request",
-                     file.path());
-  std::stable_sort(trace.requests.begin(), trace.requests.end(),
-                   [](const auto &a, const auto &b) {
-                     return a.arrival < b.arrival;
-                   });
+    return makeError(Code::invalidArgument,
+                     "{}:1: expected at least one request", file.path());
+  std::stable_sort(
+      trace.requests.begin(), trace.requests.end(),
+      [](const auto &a, const auto &b) { return a.arrival < b.arrival; });
   const double first = trace.requests.front().arrival;
   for (ServingTrace::Request &request : trace.requests)
     request.arrival -= first;

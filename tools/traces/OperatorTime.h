@@ -15,8 +15,8 @@ namespace pgkp::rt {
 inline double operatorSeconds(std::span<const int64_t> extents) {
   double elements = 0;
   for (size_t i = 0; i + 1 < extents.size(); ++i)
-    elements += static_cast<double>(extents[i]) *
-                static_cast<double>(extents[i + 1]);
+    elements +=
+        static_cast<double>(extents[i]) * static_cast<double>(extents[i + 1]);
   return 4e-6 + std::min(elements * 2 / 1e12, 1.0);
 }
 

@@ -2,9 +2,12 @@
 #include "engine/Replay.h"
 
 #include "base/Random.h"
+#include "history/ProfileRecorder.h"
+#include "schema/ContentKey.h"
 
 #include <cmath>
 #include <cstring>
+#include <map>
 #include <queue>
 #include <tuple>
 
@@ -18,13 +21,70 @@ double normal(Random &random) {
   return std::sqrt(-2 * std::log(u)) * std::cos(2 * M_PI * v);
 }
 
+/// For policies that ask nothing, where no one wants to see predictions.
+class NoForecasts final : public Forecaster {
+public:
+  void onRequest(uint32_t, std::span<const int64_t>, TimeNs) override {}
+  void onAnnounce(uint32_t, std::span<const int64_t>, TimeNs, TimeNs) override {
+  }
+  void onPrepareHint(KeyId, double, double, TimeNs) override {}
+  void onUse(KeyId, TimeNs, uint32_t) override {}
+  void onTick(TimeNs) override {}
+  FirstUse forecast(KeyId, TimeNs) const override { return {}; }
+  KeyId nextKey(double *, uint32_t) const override { return kNoKey; }
+  void keys(std::vector<KeyId> &) const override {}
+};
+
+/// What is known of each key's costs before the run, from module, options and
+/// profile alone: the same under every policy.
+class KeyCosts {
+public:
+  KeyCosts(const Module &module, const ReplayOptions &options)
+      : compile(options.compileSeconds), load(module.keys().size()),
+        slowdown(module.keys().size()) {
+    compile.resize(module.keys().size());
+    std::map<Digest, const schema::KeyProfileT *> measured;
+    if (options.profile)
+      for (const auto &entry : options.profile->keys)
+        if (entry && entry->kernel_hash)
+          measured.emplace(
+              keyDigest(toDigest(*entry->kernel_hash), entry->facts),
+              entry.get());
+    for (KeyId key = 0; key < slowdown.size(); ++key) {
+      const KeyInfo &info = module.keys()[key];
+      uint64_t state;
+      std::memcpy(&state, info.digest.bytes.data(), sizeof state);
+      SeededRandom random(state ^ options.seed * 0x9e3779b97f4a7c15);
+      const auto draw = [&](double median, double sigma) {
+        return median * std::exp(sigma * normal(random));
+      };
+      const double drawn = draw(options.compileMedian, options.compileSigma);
+      if (!(compile[key] > 0))
+        compile[key] = drawn;
+      load[key] = draw(options.loadMedian, options.loadSigma);
+      const bool product = module.kernels()[info.kernel].family.find(
+                               "matmul") != std::string::npos;
+      slowdown[key] = product ? options.matmulSlowdown : options.otherSlowdown;
+      const auto it = measured.find(info.digest);
+      if (it != measured.end() && it->second->generic_ns > 0 &&
+          it->second->variant_ns > 0)
+        slowdown[key] = it->second->generic_ns / it->second->variant_ns;
+    }
+  }
+
+  std::vector<double> compile, load; ///< s
+  std::vector<double> slowdown;      ///< generic time over the variant's
+};
+
 class Simulation final : public BrainActions {
 public:
-  Simulation(std::shared_ptr<const Module> module, const ReplayOptions &options)
-      : module(module), options(options) {}
+  Simulation(const ReplayWorkload &workload, const ReplayOptions &options,
+             const KeyCosts &costs, EventSink &log)
+      : workload(workload), module(*workload.module), options(options),
+        costs(costs), log(log), recorder(workload.module),
+        described(module.keys().size()), missed(module.keys().size()) {}
 
-  Expected<ReplayResult> run(const std::vector<ReplayRequest> &requests,
-                             std::vector<FutureUse> future);
+  Expected<ReplayOutcome> run(std::vector<FutureUse> future);
 
 private:
   /// Something that the simulated compiler or device finishes.
@@ -32,35 +92,54 @@ private:
     TimeNs at;
     uint64_t order; ///< ties: first started, first done
     KeyId key;
-    JobId job; ///< 0: a load
+    JobId job;       ///< 0: a load
+    uint64_t window; ///< of a load
     TimeNs started;
     bool operator>(const Completion &other) const {
       return std::tie(at, order) > std::tie(other.at, other.order);
     }
+  };
+  /// A kernel of a forward, with its time on the best variant.
+  struct Launch {
+    KeyId key, generic;
+    double seconds;
   };
 
   bool startJob(KeyId key, JobId job) override {
     if (running >= limit)
       return false;
     ++running;
-    const Digest &digest = module->keys()[key].digest;
-    uint64_t state;
-    std::memcpy(&state, digest.bytes.data(), sizeof state);
-    SeededRandom random(state ^ options.seed * 0x9e3779b97f4a7c15);
-    const double seconds =
-        options.compileMedian * std::exp(options.compileSigma * normal(random));
-    completions.push({now + fromSeconds(seconds), order++, key, job, now});
+    completions.push(
+        {now + fromSeconds(costs.compile[key]), order++, key, job, 0, now});
     return true;
   }
+
+  /// A load waits until nothing is in flight, and launches wait for the load;
+  /// loads that wait together share the window.
   void startLoad(KeyId key) override {
-    completions.push({now + fromSeconds(options.load), order++, key, 0, now});
-    record({.t = now, .kind = EventKind::loadBegin, .key = key, .id = order});
+    if (now > loadsUntil)
+      ++window;
+    loadsUntil =
+        std::max({loadsUntil, now, deviceFree}) + fromSeconds(costs.load[key]);
+    record({.t = now, .kind = EventKind::loadBegin, .key = key, .id = window});
+    completions.push({loadsUntil, order++, key, 0, window, now});
   }
+
   void setJobLimit(unsigned jobs) override { limit = jobs; }
+
   void record(Event event) override {
     if (event.t == 0)
       event.t = now;
-    events.push_back(std::move(event));
+    if (event.kind == EventKind::nextKey && !options.recordNextKeys)
+      return;
+    batch.push_back(std::move(event));
+    if (batch.size() == kBatch)
+      flush();
+  }
+  void flush() {
+    if (status)
+      status = log.write(batch);
+    batch.clear();
   }
 
   /// Lets time pass: completions and plan ticks happen in order.
@@ -78,146 +157,214 @@ private:
     now = std::max(now, t);
   }
 
-  void complete() {
-    const Completion done = completions.top();
-    completions.pop();
-    if (done.job == 0) {
-      record({.t = now,
-              .kind = EventKind::loadEnd,
-              .key = done.key,
-              .id = done.order});
-      brain->onLoaded(done.key, toSeconds(now - done.started), now);
-      return;
-    }
-    --running;
-    CompileResult result;
-    result.id = done.job;
-    result.outcome = JobOutcome::done;
-    result.started = done.started;
-    result.finished = now;
-    result.cpuSeconds = toSeconds(now - done.started);
-    brain->onJobResult(done.key, result, now);
-  }
-
+  void complete();
   void replan() { nextPlan = std::max(now + 1, brain->plan(now)); }
+  void planSoon() { nextPlan = std::min(nextPlan, now + 1); }
 
-  double kernelSeconds(const KernelInfo &kernel,
-                       std::span<const int64_t> extents, bool generic) const {
-    const double flops =
-        kernel.flops.empty()
-            ? 0
-            : static_cast<double>(kernel.flops.evaluate(extents).value_or(0));
-    const double bytes =
-        kernel.bytes.empty()
-            ? 0
-            : static_cast<double>(kernel.bytes.evaluate(extents).value_or(0));
-    const double best = std::max(flops / options.flopsPerSecond,
-                                 bytes / options.bytesPerSecond) +
-                        options.overhead;
-    if (!generic)
-      return best;
-    return best * (kernel.family.find("matmul") != std::string::npos
-                       ? options.matmulSlowdown
-                       : options.otherSlowdown);
-  }
+  Status start(std::vector<FutureUse> future);
+  void makeAllReady();
+  void describe(KeyId key);
+  double roofline(const KernelInfo &kernel,
+                  std::span<const int64_t> extents) const;
+  void expand(const ReplayRequest &request);
+  double dispatch(KeyId key, KeyId generic, double best, uint32_t stream,
+                  uint64_t request);
+  void announce();
+  void playRequests();
+  void playLaunches();
+  void finish();
 
-  void dispatch(uint32_t kernel, std::span<const int64_t> extents,
-                uint64_t request);
+  static constexpr size_t kBatch = 4096;
 
-  std::shared_ptr<const Module> module;
+  const ReplayWorkload &workload;
+  const Module &module;
   const ReplayOptions &options;
+  const KeyCosts &costs;
+  EventSink &log;
+  ProfileRecorder recorder;
   std::unique_ptr<Brain> brain;
   std::priority_queue<Completion, std::vector<Completion>, std::greater<>>
       completions;
-  std::vector<Event> events;
+  std::vector<Event> batch;
+  std::vector<Launch> launches;  ///< of the forward that runs
+  std::vector<bool> described;   ///< by key: its best time is in the log
+  std::vector<bool> missed;      ///< by key
+  std::vector<uint32_t> numbers; ///< by stream: dispatches so far
+  std::vector<int64_t> extents;  ///< scratch
   TimeNs now = 0, nextPlan = 0;
-  uint64_t order = 1;
-  uint32_t dispatches = 0;
+  TimeNs deviceFree = 0; ///< when the kernel that runs ends
+  TimeNs loadsUntil = 0; ///< when the last load of the window ends
+  uint64_t window = 0, order = 1;
+  size_t announced = 0;
   unsigned running = 0, limit = 0;
   bool blocks = false;
+  Status status;
 };
 
-void Simulation::dispatch(uint32_t kernel, std::span<const int64_t> extents,
-                          uint64_t request) {
-  const KernelInfo &info = module->kernels()[kernel];
-  const KeyId key = module->classify(kernel, extents);
-  const KeyId generic = info.firstKey + static_cast<KeyId>(info.classes.size());
+void Simulation::complete() {
+  const Completion done = completions.top();
+  completions.pop();
+  if (done.job == 0) {
+    record({.t = now,
+            .kind = EventKind::loadEnd,
+            .key = done.key,
+            .id = done.window});
+    describe(done.key);
+    if (costs.slowdown[done.key] > 1)
+      brain->onLoaded(done.key, toSeconds(now - done.started), now);
+    else
+      brain->onNotWorth(done.key, now);
+    return;
+  }
+  --running;
+  const double seconds = toSeconds(now - done.started);
+  if (options.recordProfile)
+    recorder.onStageTimes(done.key, seconds * 1e3, costs.load[done.key] * 1e3);
+  CompileResult result;
+  result.id = done.job;
+  result.outcome = JobOutcome::done;
+  result.started = done.started;
+  result.finished = now;
+  result.cpuSeconds = seconds;
+  brain->onJobResult(done.key, result, now);
+}
+
+/// What the variant is worth, for the metrics: the simulation knows it.
+void Simulation::describe(KeyId key) {
+  if (described[key] || module.isGeneric(key))
+    return;
+  described[key] = true;
+  record({.t = now,
+          .kind = EventKind::tune,
+          .key = key,
+          .value2 = costs.slowdown[key],
+          .value3 = 1});
+}
+
+double Simulation::roofline(const KernelInfo &kernel,
+                            std::span<const int64_t> extents) const {
+  const auto amount = [&](const Expr &expr) {
+    return expr.empty()
+               ? 0.0
+               : static_cast<double>(expr.evaluate(extents).value_or(0));
+  };
+  return std::max(amount(kernel.flops) / options.flopsPerSecond,
+                  amount(kernel.bytes) / options.bytesPerSecond) +
+         options.overhead;
+}
+
+void Simulation::expand(const ReplayRequest &request) {
+  launches.clear();
+  double sum = 0;
+  for (const SiteInfo &site : module.entries()[request.entry].sites) {
+    if (!site.derivable)
+      continue;
+    extents.clear();
+    for (const Expr &expr : site.extents)
+      extents.push_back(expr.evaluate(request.roots).value_or(0));
+    const KernelInfo &kernel = module.kernels()[site.kernel];
+    const double seconds = roofline(kernel, extents);
+    sum += seconds;
+    launches.push_back(
+        {module.classify(site.kernel, extents),
+         kernel.firstKey + static_cast<KeyId>(kernel.classes.size()), seconds});
+  }
+  if (request.seconds > 0 && sum > 0)
+    for (Launch &launch : launches)
+      launch.seconds *= request.seconds / sum;
+}
+
+/// \returns what the launch took beyond its time on the best variant.
+double Simulation::dispatch(KeyId key, KeyId generic, double best,
+                            uint32_t stream, uint64_t request) {
   const TimeNs entered = now;
   const bool wasReady = brain->stage(key) == KeyStage::ready;
+  describe(key);
   if (blocks && !brain->settled(key)) {
     brain->onDemand(key, now);
     replan();
     while (!brain->settled(key) && !completions.empty())
       advanceTo(completions.top().at);
   }
-  const TimeNs waited = now - entered;
-  const bool special = brain->stage(key) == KeyStage::ready,
-             own = special || key == generic;
-  const double seconds = kernelSeconds(info, extents, !special);
+  const double waited = toSeconds(now - entered);
+  advanceTo(loadsUntil); // a load holds every launch up
+  const double issued = toSeconds(now - entered);
+  const bool special = brain->stage(key) == KeyStage::ready;
+  const bool own = special || key == generic;
+  // What is compiled anyway has no slower generic variant.
+  const double seconds = own ? best : best * costs.slowdown[key];
   record({.t = entered,
           .kind = EventKind::dispatch,
           .key = key,
           .ran = own ? kNoKey : generic,
+          .stream = stream,
           .id = request,
           .a = static_cast<int64_t>(waited > 0 ? DispatchReason::waited
                                     : special  ? DispatchReason::classMatch
                                                : DispatchReason::generic),
           .b = wasReady,
-          .value = toSeconds(waited),
-          .value2 = toSeconds(waited),
+          .value = issued,
+          .value2 = waited,
           .value3 = seconds});
-  const bool firstMiss = !own && key != generic;
-  brain->onUse(key, own ? key : generic, seconds, 0, dispatches++, now);
-  if (firstMiss)
-    nextPlan = std::min(nextPlan, now + 1);
-  advanceTo(now + fromSeconds(seconds));
+  if (stream >= numbers.size())
+    numbers.resize(stream + 1);
+  brain->onUse(key, own ? key : generic, seconds, stream, numbers[stream]++,
+               now);
+  if (options.recordProfile) {
+    recorder.onUse(key, now);
+    recorder.onKernelTimes(key, best * costs.slowdown[key] * 1e9, best * 1e9);
+  }
+  if (!own && !missed[key]) {
+    missed[key] = true;
+    planSoon();
+  }
+  deviceFree = now + fromSeconds(seconds);
+  return issued + seconds - best;
 }
 
-Expected<ReplayResult>
-Simulation::run(const std::vector<ReplayRequest> &requests,
-                std::vector<FutureUse> future) {
-  auto policy = makePolicy(options.policy);
-  if (!policy)
-    return makeError(Code::invalidArgument, "no policy '{}'", options.policy);
-  blocks = policy->blocksOnMiss() ||
-           (!options.fallbackGeneric && options.policy != "off");
-  const bool oracle = options.policy == "oracle";
-  auto forecaster = oracle ? makeOracle(module, std::move(future), 0)
-                           : makeForecaster(module, options.profile.get(),
-                                            ForecasterOptions{}, 0);
-  BrainOptions brainOptions;
-  brainOptions.fallbackGeneric = options.fallbackGeneric;
-  brainOptions.matmulSlowdown = options.matmulSlowdown;
-  brainOptions.otherSlowdown = options.otherSlowdown;
-  StageCosts costs;
-  costs.compile = costs.compileCpu = options.compileMedian;
-  costs.load = options.load;
-  brain = std::make_unique<Brain>(
-      module, std::move(forecaster), std::move(policy),
-      makeFixedGovernor(options.workers), costs, brainOptions, *this, 0);
-  record({.kind = EventKind::engineStart});
-  replan();
+/// Tells the brain of what has been announced by now.
+void Simulation::announce() {
+  if (!options.announce || workload.announcements.empty())
+    return;
+  const TimeNs begin = fromSeconds(options.lead);
+  const double first = workload.requests.front().arrival;
+  while (announced < workload.announcements.size()) {
+    const ReplayAnnouncement &next = workload.announcements[announced];
+    if (begin + fromSeconds(next.at - first) > now)
+      return;
+    const TimeNs when = begin + fromSeconds(next.when - first);
+    brain->onAnnounce(next.entry, next.roots, std::max(now, when), now);
+    record({.t = now,
+            .kind = EventKind::announce,
+            .id = announced,
+            .value = toSeconds(when)});
+    ++announced;
+    planSoon();
+  }
+}
 
+void Simulation::playRequests() {
+  const auto &requests = workload.requests;
   const TimeNs begin = fromSeconds(options.lead);
   const double first = requests.front().arrival;
-  auto arrival = [&](size_t i) {
+  const auto arrival = [&](size_t i) {
     return begin + fromSeconds(requests[i].arrival - first);
   };
-  size_t announced = 0;
+  const bool onArrival = options.announce && workload.announcements.empty();
+  size_t heard = 0;
   for (size_t i = 0; i < requests.size(); ++i) {
     const ReplayRequest &request = requests[i];
     advanceTo(arrival(i));
-    announced = std::max(announced, i + 1);
-    while (options.announce && announced < requests.size() &&
-           arrival(announced) <= now) {
-      brain->onAnnounce(requests[announced].entry, requests[announced].roots,
-                        now, now);
+    announce();
+    for (heard = std::max(heard, i + 1);
+         onArrival && heard < requests.size() && arrival(heard) <= now;
+         ++heard) {
+      brain->onAnnounce(requests[heard].entry, requests[heard].roots, now, now);
       record({.t = now,
               .kind = EventKind::announce,
-              .id = announced,
+              .id = heard,
               .value = toSeconds(now)});
-      ++announced;
-      nextPlan = std::min(nextPlan, now + 1);
+      planSoon();
     }
     record({.t = now,
             .kind = EventKind::requestBegin,
@@ -225,51 +372,137 @@ Simulation::run(const std::vector<ReplayRequest> &requests,
             .a = request.entry,
             .value = toSeconds(now - arrival(i))});
     brain->onRequest(request.entry, request.roots, now);
-    for (const SiteInfo &site : module->entries()[request.entry].sites) {
-      if (!site.derivable)
-        continue;
-      std::vector<int64_t> extents;
-      for (const Expr &expr : site.extents)
-        extents.push_back(expr.evaluate(request.roots).value_or(0));
-      dispatch(site.kernel, extents, i);
+    if (options.recordProfile)
+      recorder.onRequest(request.entry, request.roots, now);
+    expand(request);
+    for (const Launch &launch : launches) {
+      dispatch(launch.key, launch.generic, launch.seconds, 0, i);
+      advanceTo(deviceFree);
     }
     brain->onRequestDone(now);
     record({.t = now, .kind = EventKind::requestEnd, .id = i});
   }
-  record({.t = now, .kind = EventKind::engineEnd});
-
-  ReplayResult result;
-  result.info.clock = "virtual";
-  result.info.policy = options.policy;
-  result.info.fallback = options.fallbackGeneric ? "generic" : "none";
-  result.info.device = "sim";
-  result.info.workers = options.workers;
-  result.info.leadSeconds = options.lead;
-  result.info.seed = options.seed;
-  result.events = std::move(events);
-  return result;
 }
+
+/// Kernels of several streams overlap as they did when they were recorded; what
+/// one of them loses, the host loses, and everything behind it is later.
+void Simulation::playLaunches() {
+  const TimeNs begin = fromSeconds(options.lead);
+  double shift = 0;
+  for (size_t i = 0; i < workload.launches.size(); ++i) {
+    const ReplayLaunch &launch = workload.launches[i];
+    advanceTo(begin + fromSeconds(launch.start + shift));
+    const KernelInfo &kernel =
+        module.kernels()[module.keys()[launch.key].kernel];
+    shift += dispatch(
+        launch.key, kernel.firstKey + static_cast<KeyId>(kernel.classes.size()),
+        launch.seconds, launch.stream, 0);
+  }
+  advanceTo(deviceFree);
+}
+
+void Simulation::makeAllReady() {
+  for (KeyId key = 0; key < module.keys().size(); ++key)
+    if (!module.isGeneric(key) && costs.slowdown[key] > 1)
+      brain->onLoaded(key, costs.load[key], 0);
+}
+
+Status Simulation::start(std::vector<FutureUse> future) {
+  auto policy = makePolicy(options.policy);
+  if (!policy)
+    return makeError(Code::invalidArgument, "no policy '{}'", options.policy);
+  blocks = policy->blocksOnMiss() ||
+           (!options.fallbackGeneric && options.policy != "off");
+  std::unique_ptr<Forecaster> forecaster;
+  if (!future.empty())
+    forecaster = makeOracle(workload.module, std::move(future), 0);
+  else if (policy->speculates() || options.recordNextKeys)
+    forecaster = makeForecaster(workload.module, options.profile.get(),
+                                options.forecaster, 0);
+  else
+    forecaster = std::make_unique<NoForecasts>();
+  BrainOptions brainOptions;
+  brainOptions.fallbackGeneric = options.fallbackGeneric;
+  brainOptions.matmulSlowdown = options.matmulSlowdown;
+  brainOptions.otherSlowdown = options.otherSlowdown;
+  brainOptions.recordForecasts = options.recordForecasts;
+  brain = std::make_unique<Brain>(
+      workload.module, std::move(forecaster), std::move(policy),
+      makeFixedGovernor(options.workers), StageCosts{}, brainOptions, *this, 0);
+  record({.kind = EventKind::engineStart});
+  if (options.policy == "ready")
+    makeAllReady();
+  replan();
+  return {};
+}
+
+void Simulation::finish() {
+  // Jobs that still run are ended, as an engine's release does.
+  for (; !completions.empty(); completions.pop())
+    if (const Completion &left = completions.top(); left.job != 0)
+      record({.t = now,
+              .kind = EventKind::jobEnd,
+              .key = left.key,
+              .id = left.job,
+              .a = static_cast<int64_t>(JobOutcome::cancelled),
+              .value = toSeconds(now - left.started),
+              .value2 = toSeconds(now - left.started)});
+  record({.t = now, .kind = EventKind::engineEnd});
+  flush();
+}
+
+Expected<ReplayOutcome> Simulation::run(std::vector<FutureUse> future) {
+  PGKP_TRY(start(std::move(future)));
+  if (workload.launches.empty())
+    playRequests();
+  else
+    playLaunches();
+  finish();
+  PGKP_TRY(status);
+
+  ReplayOutcome outcome;
+  outcome.info.clock = "virtual";
+  outcome.info.policy = options.policy;
+  outcome.info.fallback = options.fallbackGeneric ? "generic" : "none";
+  outcome.info.device = "sim";
+  outcome.info.workers = options.workers;
+  outcome.info.leadSeconds = options.lead;
+  outcome.info.seed = options.seed;
+  if (options.recordProfile)
+    outcome.profile = recorder.merge(options.profile.get(), now);
+  return outcome;
+}
+
+/// Collects the uses of a pass.
+class FutureSink final : public EventSink {
+public:
+  Status write(std::span<const Event> events) override {
+    for (const Event &event : events)
+      if (event.kind == EventKind::dispatch)
+        future.push_back({event.t, event.key});
+    return {};
+  }
+  std::vector<FutureUse> future;
+};
 
 } // namespace
 
-Expected<ReplayResult> replay(std::shared_ptr<const Module> module,
-                              const std::vector<ReplayRequest> &requests,
-                              const ReplayOptions &options) {
-  if (requests.empty())
+Expected<ReplayOutcome> replay(const ReplayWorkload &workload,
+                               const ReplayOptions &options, EventSink &log) {
+  if (workload.requests.empty() && workload.launches.empty())
     return makeError(Code::invalidArgument, "no requests to replay");
-  std::vector<FutureUse> future;
+  const KeyCosts costs(*workload.module, options);
+  FutureSink recorded;
   if (options.policy == "oracle") {
     // The uses of a pass on generic variants, which nothing delays.
     ReplayOptions recording = options;
     recording.policy = "off";
     recording.fallbackGeneric = true;
-    PGKP_ASSIGN(ReplayResult pass,
-                Simulation(module, recording).run(requests, {}));
-    for (const Event &event : pass.events)
-      if (event.kind == EventKind::dispatch)
-        future.push_back({event.t, event.key});
+    recording.recordProfile = recording.recordNextKeys = false;
+    PGKP_TRY(Simulation(workload, recording, costs, recorded).run({}));
   }
-  return Simulation(module, options).run(requests, std::move(future));
+  return Simulation(workload, options, costs, log)
+      .run(std::move(recorded.future));
 }
 
 } // namespace pgkp::rt

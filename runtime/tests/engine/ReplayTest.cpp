@@ -25,10 +25,23 @@ std::vector<ReplayRequest> requests() {
   return all;
 }
 
+struct ReplayResult {
+  RunInfo info;
+  std::vector<Event> events;
+};
+
+ReplayWorkload workload() {
+  ReplayWorkload result;
+  result.module = testModule();
+  result.requests = requests();
+  return result;
+}
+
 ReplayResult play(ReplayOptions options) {
-  auto result = replay(testModule(), requests(), options);
+  MemorySink log;
+  auto result = replay(workload(), options, log);
   EXPECT_TRUE(result) << (result ? "" : result.error().message);
-  return result ? std::move(*result) : ReplayResult{};
+  return {result ? result->info : RunInfo{}, std::move(log.events)};
 }
 
 std::map<EventKind, size_t> counts(const std::vector<Event> &events) {
@@ -76,8 +89,9 @@ TEST(Replay, EveryStartedJobEndsAndNoKeyIsCompiledTwice) {
     const auto result = play({.policy = policy, .workers = 2, .lead = 1});
     std::map<uint32_t, int> jobs;
     for (const Event &event : result.events)
-      if (event.kind == EventKind::jobStart)
+      if (event.kind == EventKind::jobStart) {
         EXPECT_EQ(++jobs[event.key], 1) << policy << ", key " << event.key;
+      }
   }
 }
 
@@ -120,8 +134,49 @@ TEST(Replay, TimeNeverRunsBackwards) {
   }
 }
 
+/// Launches of two kernels' classes, as a kernel trace gives them.
+ReplayWorkload launches() {
+  ReplayWorkload result;
+  result.module = testModule();
+  for (int i = 0; i < 100; ++i)
+    result.launches.push_back({0.01 * i, 0.002, static_cast<KeyId>(i % 3),
+                               static_cast<uint32_t>(i % 2)});
+  return result;
+}
+
+TEST(Replay, LaunchesBehindASlowOneComeLater) {
+  MemorySink log;
+  ReplayOptions options{.policy = "off"};
+  options.matmulSlowdown = options.otherSlowdown = 3;
+  ASSERT_TRUE(replay(launches(), options, log));
+  TimeNs last = 0;
+  for (const Event &event : log.events)
+    if (event.kind == EventKind::dispatch) {
+      last = event.t;
+      EXPECT_DOUBLE_EQ(event.value3, 0.006);
+    }
+  // 99 launches in front of the last lose 4 ms each.
+  EXPECT_NEAR(toSeconds(last), 0.99 + 99 * 0.004, 1e-6);
+}
+
+TEST(Replay, EveryPolicyIsMeasuredAgainstTheSameKernelTimes) {
+  ReplayOptions options{.policy = "off"};
+  MemorySink log;
+  ASSERT_TRUE(replay(launches(), options, log));
+  std::map<uint32_t, size_t> tuned;
+  for (const Event &event : log.events)
+    if (event.kind == EventKind::tune) {
+      ++tuned[event.key];
+      EXPECT_EQ(event.value2 / event.value3, 2); // the family is matmul
+    }
+  EXPECT_EQ(tuned.size(), 3u);
+  for (const auto &[key, count] : tuned)
+    EXPECT_EQ(count, 1u);
+}
+
 TEST(Replay, UnknownPolicyIsAnError) {
-  auto result = replay(testModule(), requests(), {.policy = "clairvoyant"});
+  MemorySink log;
+  auto result = replay(workload(), {.policy = "clairvoyant"}, log);
   ASSERT_FALSE(result);
   EXPECT_EQ(result.error().message, "no policy 'clairvoyant'");
 }

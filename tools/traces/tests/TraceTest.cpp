@@ -15,8 +15,8 @@ class TraceTest : public ::testing::Test {
 protected:
   std::string write(const std::string &name, std::string_view text) {
     const std::string path = folder / name;
-    overwrite(path, {reinterpret_cast<const uint8_t *>(text.data()),
-                     text.size()});
+    overwrite(path,
+              {reinterpret_cast<const uint8_t *>(text.data()), text.size()});
     return path;
   }
   template <typename T> T read(const std::string &text) {
@@ -61,10 +61,10 @@ TEST_F(TraceTest, AzureTimesCountFromTheFirstRequest) {
 }
 
 TEST_F(TraceTest, AzureOf2024HasZonesAndOtherColumns) {
-  const auto trace = read<ServingTrace>(
-      "ContextTokens,TIMESTAMP,GeneratedTokens\n"
-      "5,2024-05-10 00:00:00.009930+00:00,2\n"
-      "6,2024-05-10 00:00:00.010930+00:00,3\n");
+  const auto trace =
+      read<ServingTrace>("ContextTokens,TIMESTAMP,GeneratedTokens\n"
+                         "5,2024-05-10 00:00:00.009930+00:00,2\n"
+                         "6,2024-05-10 00:00:00.010930+00:00,3\n");
   ASSERT_EQ(trace.requests.size(), 2u);
   EXPECT_NEAR(trace.requests[1].arrival, 0.001, 1e-12);
   EXPECT_EQ(trace.requests[1].prompt, 6);
@@ -105,10 +105,9 @@ TEST_F(TraceTest, MooncakeErrorsNameTheLine) {
             "trace:2: expected a number 'input_length'");
   EXPECT_EQ(problem(good + "{\"timestamp\"\n"),
             "trace:2: expected a JSON object");
-  EXPECT_EQ(
-      problem(good + "{\"timestamp\": 0, \"input_length\": -1, "
-                     "\"output_length\": 1}\n"),
-      "trace:2: input_length is -1; expected 0 to 1073741824");
+  EXPECT_EQ(problem(good + "{\"timestamp\": 0, \"input_length\": -1, "
+                           "\"output_length\": 1}\n"),
+            "trace:2: input_length is -1; expected 0 to 1073741824");
 }
 
 // Operators.
@@ -184,8 +183,8 @@ TEST_F(TraceTest, KinetoMayBeABareArray) {
 }
 
 TEST_F(TraceTest, KinetoErrorsNameTheLine) {
-  EXPECT_EQ(problem("{\"traceEvents\": [\n" + kernel("a", 1, 7, 1, "[1, -2, 3]") +
-                    "]}"),
+  EXPECT_EQ(problem("{\"traceEvents\": [\n" +
+                    kernel("a", 1, 7, 1, "[1, -2, 3]") + "]}"),
             "trace:5: kernel 'a': grid is -2; expected an extent in [0, "
             "1099511627776]");
   EXPECT_EQ(problem("{\"traceEvents\": [\n" + kernel("a", 1, 7, 1)),
@@ -273,7 +272,8 @@ TEST_F(RecordedTest, TruncatedGzipIsAnErrorWhereverItEnds) {
   const std::string whole = bytes(recorded("bert.kineto.json.gz"));
   for (size_t size : {size_t{2}, size_t{9}, size_t{200}, whole.size() / 2,
                       whole.size() - 1}) {
-    const std::string text = problem(whole.substr(0, size), TraceFormat::kineto);
+    const std::string text =
+        problem(whole.substr(0, size), TraceFormat::kineto);
     EXPECT_TRUE(text.starts_with("trace: gzip data ends early")) << text;
   }
 }
@@ -324,7 +324,8 @@ TEST(SharedTraces, AreReadWhole) {
     return {std::get<ServingTrace>(*trace).requests.size(), 0};
   };
   const std::pair<size_t, size_t> absent{0, 0};
-  if (auto n = launches("kineto-hta/df_index_resolver__df_index_resolver.json.gz");
+  if (auto n =
+          launches("kineto-hta/df_index_resolver__df_index_resolver.json.gz");
       n != absent) {
     EXPECT_EQ(n.first, 19370u);
   }
