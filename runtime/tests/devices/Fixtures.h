@@ -7,6 +7,7 @@
 #include "schema/record_generated.h"
 
 #include <cstdint>
+#include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <string>
@@ -14,9 +15,15 @@
 
 namespace pgkp::rt::testing {
 
-inline std::vector<uint8_t> readFixture(const std::string &name) {
-  std::ifstream file(std::string(PGKP_FIXTURE_DIR) + "/" + name + ".so",
-                     std::ios::binary);
+/// Where the fixtures are: PGKP_TEST_FIXTURES, else where they were built.
+inline std::string fixturePath(const std::string &file) {
+  const char *moved = std::getenv("PGKP_TEST_FIXTURES");
+  return std::string(moved ? moved : PGKP_FIXTURE_DIR) + "/" + file;
+}
+
+inline std::vector<uint8_t> readFixture(const std::string &name,
+                                        const std::string &suffix = ".so") {
+  std::ifstream file(fixturePath(name + suffix), std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
@@ -55,6 +62,27 @@ struct ArtifactBuilder {
         schema::ExprNode(schema::ExprOp::symbol, 0, 0, 0),
         schema::ExprNode(schema::ExprOp::constant, 0, 0, bytesPerElement),
         schema::ExprNode(schema::ExprOp::product, 0, 1, 0)};
+    return *this;
+  }
+
+  /// The launch of a GPU fixture: `pointers` tensors of f32, scratch memory if
+  /// wanted, then the extent.
+  ArtifactBuilder &deviceLaunch(uint16_t pointers, bool scratch) {
+    auto constant = [](int64_t value) {
+      auto expr = std::make_unique<schema::ExprT>();
+      expr->nodes = {schema::ExprNode(schema::ExprOp::constant, 0, 0, value)};
+      return expr;
+    };
+    artifact.launch = std::make_unique<schema::LaunchT>();
+    for (int i = 0; i < 3; ++i)
+      artifact.launch->grid.push_back(constant(1));
+    artifact.launch->block = {128, 1, 1};
+    artifact.params.clear();
+    for (uint16_t i = 0; i < pointers; ++i)
+      artifact.params.emplace_back(schema::ParamKind::pointer, 4, i);
+    if (scratch)
+      artifact.params.emplace_back(schema::ParamKind::workspace, 0, 0);
+    artifact.params.emplace_back(schema::ParamKind::extent, 0, 0);
     return *this;
   }
 

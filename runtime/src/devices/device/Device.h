@@ -43,6 +43,8 @@ public:
   virtual Status synchronize() = 0;
   /// Nothing issued is still running. Never blocks.
   virtual bool idle() = 0;
+  /// What is issued now becomes part of a graph and does not run.
+  virtual bool capturing() { return false; }
 };
 
 /// One kernel call. args[i] points to a memref header (pgkp-c/program.h) or to
@@ -87,6 +89,19 @@ public:
   }
 
   virtual Expected<std::unique_ptr<Stream>> createStream() = 0;
+  /// A stream of the caller's (a CUstream), which stays the caller's and must
+  /// outlive the result. unsupported: the device has no such thing.
+  virtual Expected<std::unique_ptr<Stream>> adoptStream(void *native);
+  /// Work that is launched on this stream without our knowledge counts for
+  /// `idle` and `capturing`, until it is forgotten. unsupported as above.
+  virtual Status registerStream(void *native);
+  virtual void forgetStream(void *) {}
+
+  /// Nothing runs of what was issued here or on registered streams. Never
+  /// blocks for long; may be wrong at once, as others go on launching.
+  virtual bool idle() { return true; }
+  /// Some stream is being captured: nothing may be loaded or unloaded.
+  virtual bool capturing() { return false; }
 
   /// Stream-ordered, 64-byte aligned, from a pool; contents undefined. `bytes`
   /// of 0 give a distinct pointer.
@@ -105,6 +120,11 @@ public:
   /// Loading waits for running work and stops other launches (CUDA: true; host:
   /// false).
   virtual bool loadDrains() const = 0;
+  /// A launch returns before its kernel is done: host times are not kernel
+  /// times.
+  virtual bool asynchronous() const { return false; }
+  /// The processor cannot touch what `allocate` gives.
+  virtual bool separateMemory() const { return false; }
 };
 
 } // namespace pgkp::rt

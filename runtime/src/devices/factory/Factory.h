@@ -11,9 +11,9 @@
 
 namespace pgkp::rt {
 
-/// "host", "cuda" or "sim" (on CLOCK_MONOTONIC, with the default costs).
-/// invalidArgument: another name; unavailable: no such device in this build or
-/// on this machine.
+/// "host", "cuda" (the first GPU), "cuda:N" or "sim" (on CLOCK_MONOTONIC, with
+/// the default costs). invalidArgument: another name; unavailable: no such
+/// device on this machine.
 Expected<std::unique_ptr<Device>> makeDevice(std::string_view name);
 
 /// The names that makeDevice knows.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The contract of devices/device/Device.h, held against every device.
 #include "devices/Fixtures.h"
+#include "devices/cuda/CudaDevice.h"
 #include "devices/device/Memref.h"
 #include "devices/host/HostDevice.h"
 #include "devices/sim/SimDevice.h"
@@ -20,6 +21,8 @@ struct Backend {
   std::string name;
   std::function<std::unique_ptr<Device>()> make;
   bool computes; ///< launches really run
+  /// What fixtures are called here: "" for "NAME.so".
+  std::string suffix = ".so";
 };
 
 std::unique_ptr<Device> makeManualSim(bool drains) {
@@ -29,28 +32,60 @@ std::unique_ptr<Device> makeManualSim(bool drains) {
   return makeSimDevice(clock, options);
 }
 
-const Backend backends[] = {
-    {"host", [] { return makeHostDevice(); }, true},
-    {"hostSeparateMemory",
-     [] { return makeHostDevice({.separateMemory = true}); }, true},
-    {"sim", [] { return makeManualSim(true); }, false},
-    {"simNoDrain", [] { return makeManualSim(false); }, false},
-};
+void PrintTo(const Backend &backend, std::ostream *out) {
+  *out << backend.name;
+}
+
+/// The GPU of this machine, if it is one that the fixtures are for.
+std::unique_ptr<Device> makeRealCuda() {
+  auto device = makeCudaDevice();
+  return device && (*device)->target().chip == "sm_90a" &&
+                 !readFixture("fixture_axpy", ".cubin").empty()
+             ? std::move(*device)
+             : nullptr;
+}
+
+std::vector<Backend> backends() {
+  std::vector<Backend> all{
+      {"host", [] { return makeHostDevice(); }, true},
+      {"hostSeparateMemory",
+       [] { return makeHostDevice({.separateMemory = true}); }, true},
+      {"sim", [] { return makeManualSim(true); }, false},
+      {"simNoDrain", [] { return makeManualSim(false); }, false},
+      {"cudaFake",
+       [] {
+         auto device =
+             makeCudaDevice({.library = fixturePath("pgkp_fake_cuda.so")});
+         EXPECT_TRUE(device) << device.error().message;
+         return device ? std::move(*device) : nullptr;
+       },
+       true, "_cuda.so"},
+  };
+  if (makeRealCuda())
+    all.push_back({"cuda", makeRealCuda, true, ".cubin"});
+  return all;
+}
 
 class DeviceConformance : public ::testing::TestWithParam<Backend> {
 protected:
   void SetUp() override {
     device = GetParam().make();
+    ASSERT_TRUE(device);
     auto created = device->createStream();
     ASSERT_TRUE(created) << created.error().message;
     stream = std::move(*created);
   }
 
   ArtifactBuilder artifact(const std::string &fixture, uint8_t id) {
-    std::vector<uint8_t> code = readFixture(fixture);
+    std::vector<uint8_t> code = readFixture(fixture, GetParam().suffix);
     EXPECT_FALSE(code.empty()) << fixture;
-    return ArtifactBuilder(device->target(), device->codeFormat(),
-                           std::move(code), fixtureKey(id));
+    ArtifactBuilder builder(device->target(), device->codeFormat(),
+                            std::move(code), fixtureKey(id));
+    if (device->kind() == schema::DeviceKind::cuda) {
+      const bool scratch = fixture == "fixture_scratch";
+      builder.deviceLaunch(scratch ? 2 : 3, scratch);
+    }
+    return builder;
   }
 
   std::unique_ptr<Image> loadOrDie(const std::vector<uint8_t> &bytes) {
@@ -159,7 +194,9 @@ TEST_P(DeviceConformance, RefusesForeignTargets) {
   EXPECT_NE(loaded.error().message.find("axpy"), std::string::npos);
 
   builder = artifact("fixture_axpy", 1);
-  builder.artifact.target->device = schema::DeviceKind::cuda;
+  builder.artifact.target->device = device->kind() == schema::DeviceKind::cuda
+                                        ? schema::DeviceKind::host
+                                        : schema::DeviceKind::cuda;
   loaded = device->load(view(builder.pack()));
   ASSERT_FALSE(loaded);
   EXPECT_EQ(loaded.error().code, Code::unsupported);
@@ -288,6 +325,16 @@ TEST_P(DeviceConformance, SynchronizedStreamsAreIdle) {
   EXPECT_TRUE(stream->idle());
 }
 
+TEST_P(DeviceConformance, IdleWhenEverythingIsDone) {
+  const auto bytes = artifact("fixture_axpy", 1).pack();
+  auto image = loadOrDie(bytes);
+  ASSERT_TRUE(image);
+  EXPECT_TRUE(device->idle()) << "nothing was launched";
+  runAxpy(*image, 100);
+  EXPECT_TRUE(device->idle());
+  EXPECT_FALSE(device->capturing());
+}
+
 TEST_P(DeviceConformance, ThreadsWithStreamsOfTheirOwn) {
   const auto two = artifact("fixture_axpy", 1).pack();
   const auto three = artifact("fixture_axpy3", 2).pack();
@@ -351,7 +398,7 @@ TEST_P(DeviceConformance, ManyArguments) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, DeviceConformance,
-                         ::testing::ValuesIn(backends),
+                         ::testing::ValuesIn(backends()),
                          [](const auto &info) { return info.param.name; });
 
 } // namespace
