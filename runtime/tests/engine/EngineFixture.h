@@ -6,6 +6,7 @@
 #include "engine/Engine.h"
 #include "schema/TestBundle.h"
 
+#include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -17,6 +18,7 @@ namespace pgkp::rt::testing {
 inline schema::BundleT simBundle(const std::string &kernel = "matmul") {
   schema::BundleT bundle = fixtures::testBundle();
   bundle.module_ = kernel + ".mlir";
+  bundle.producer = "test worker 1"; // what the worker says of itself
   bundle.kernels[0]->name = kernel;
   for (const auto &k : bundle.kernels) {
     k->generic.clear();
@@ -34,6 +36,9 @@ inline std::string besideTest(const std::string &name) {
 }
 
 inline EngineOptions simOptions(const std::string &policy) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  setenv("PGKP_WORKER_MEMORY_MIB", "0", 1); // they reserve terabytes
+#endif
   EngineOptions options;
   options.device = "sim";
   options.policy = policy;
