@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "Runner.h"
 
+#include "Npy.h"
+
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -16,6 +18,7 @@ struct EntryState {
   std::vector<Tensor> args;    ///< of the current request
   std::vector<Tensor> results; ///< of the last request
   std::vector<bool> seeded;    ///< persistent arguments that hold something
+  std::vector<bool> dumped;    ///< persistent arguments whose content is on disk
 };
 
 Expected<std::vector<int64_t>> evaluateShape(const std::vector<Expr> &shape,
@@ -61,6 +64,7 @@ struct Runner::Impl {
     EntryState &state = entries[request.entry];
     state.args.resize(info.args.size());
     state.seeded.resize(info.args.size());
+    state.dumped.resize(info.args.size());
     for (size_t i = 0; i < info.args.size(); ++i) {
       const EntryInfo::Arg &arg = info.args[i];
       PGKP_ASSIGN(
@@ -77,6 +81,7 @@ struct Runner::Impl {
           copyOverlap(state.args[i], fresh);
         state.args[i] = std::move(fresh);
         state.seeded[i] = true;
+        state.dumped[i] = false;
       } else {
         if (state.args[i].shape() != shape || state.args[i].bytes() == 0) {
           PGKP_ASSIGN(state.args[i], Tensor::create(arg.element, shape));
@@ -121,7 +126,34 @@ struct Runner::Impl {
     EntryState &state = entries[request.entry];
     for (size_t i = 0; i < info.results.size(); ++i)
       if (info.results[i].carries >= 0)
-        state.args[info.results[i].carries] = std::move(results[i]);
+        setArg(state, info.results[i].carries, std::move(results[i]));
+  }
+
+  static void setArg(EntryState &state, size_t number, Tensor tensor) {
+    state.args[number] = std::move(tensor);
+    state.dumped[number] = false;
+  }
+
+  std::string dumpPath(size_t request, const char *what, size_t number) const {
+    return fmt::format("{}/{}-{}{}.npy", options.dump, request, what, number);
+  }
+
+  Status dumpArgs(const Request &request, size_t number) {
+    const EntryInfo &info = module->module().entries()[request.entry];
+    EntryState &state = entries[request.entry];
+    for (size_t i = 0; i < state.args.size(); ++i) {
+      if (state.dumped[i])
+        continue;
+      PGKP_TRY(writeNpy(dumpPath(number, "arg", i), state.args[i]));
+      state.dumped[i] = info.args[i].persistent;
+    }
+    return {};
+  }
+
+  Status dumpResults(size_t number, const std::vector<Tensor> &results) const {
+    for (size_t i = 0; i < results.size(); ++i)
+      PGKP_TRY(writeNpy(dumpPath(number, "result", i), results[i]));
+    return {};
   }
 
   Status checkAgainstGeneric(const Request &request, size_t number,
@@ -145,7 +177,11 @@ struct Runner::Impl {
   Status serve(const Request &request, size_t number, RunnerResult &result) {
     PGKP_TRY(prepareArgs(request, number));
     PGKP_ASSIGN(std::vector<Tensor> results, makeResults(request));
+    if (!options.dump.empty())
+      PGKP_TRY(dumpArgs(request, number));
     PGKP_TRY(call(*context, request, results));
+    if (!options.dump.empty())
+      PGKP_TRY(dumpResults(number, results));
     if (options.check)
       PGKP_TRY(checkAgainstGeneric(request, number, results, result));
     carry(request, results);

@@ -21,6 +21,10 @@ struct RunnerOptions {
   bool announce =
       true; ///< tell the runtime of requests that have arrived and wait
   uint64_t seed = 1;
+  /// Writes what each request reads and gives as NumPy files into this folder:
+  /// N-argI.npy and N-resultI.npy, N the request. A persistent argument is
+  /// written where its content is new. Empty: nothing.
+  std::string dump;
   /// Called after each request; may be null.
   std::function<void(size_t done, size_t total)> progress;
 };

@@ -22,7 +22,7 @@ namespace {
 struct Options {
   std::string input, entry, requests, device = "host", policy, fallback,
                                       cacheDir, worker, profile, saveProfile,
-                                      json, events;
+                                      json, events, dump;
   int workers = -1;
   double lead = 0, pace = 1;
   unsigned paired = 0;
@@ -116,6 +116,7 @@ Status runAll(const Options &options, bool &mismatch) {
   runnerOptions.check = options.check;
   runnerOptions.seed = options.seed;
   runnerOptions.announce = !options.noAnnounce;
+  runnerOptions.dump = options.dump;
 
   engineOptions.policy = options.policy;
   if (options.policy == "oracle") {
@@ -128,6 +129,7 @@ Status runAll(const Options &options, bool &mismatch) {
     PGKP_ASSIGN(auto loaded, engine->load(bundle));
     RunnerOptions recordOptions = runnerOptions;
     recordOptions.check = false;
+    recordOptions.dump.clear();
     recordOptions.lead = 0;
     PGKP_ASSIGN(auto runner, Runner::create(loaded, recordOptions));
     PGKP_TRY(runner->run(requests));
@@ -259,6 +261,9 @@ int main(int argc, char **argv) {
   app.add_option("--seed", o.seed, "Of the inputs")->capture_default_str();
   app.add_flag("--check", o.check,
                "Compare every output with the generic variants'");
+  app.add_option("--dump", o.dump,
+                 "Write inputs and outputs as NumPy files into this folder")
+      ->check(CLI::ExistingDirectory);
   app.add_flag("--no-announce", o.noAnnounce,
                "Do not tell the runtime of waiting requests");
   app.add_flag("--quiet", o.quiet, "No progress");
