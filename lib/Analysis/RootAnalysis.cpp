@@ -302,8 +302,13 @@ ExprAttr RootAnalysis::computeExtent(Value shaped, int64_t dim) {
 
 Value mlir::pgkp::createRootRead(OpBuilder &builder, Location loc,
                                  const Root &root) {
-  if (root.dim < 0)
-    return root.source;
+  if (root.dim < 0) {
+    // What was read through a cast is known by the integer behind it.
+    if (root.source.getType().isIndex())
+      return root.source;
+    return arith::IndexCastOp::create(builder, loc, builder.getIndexType(),
+                                      root.source);
+  }
   if (isa<MemRefType>(root.source.getType()))
     return memref::DimOp::create(builder, loc, root.source, root.dim);
   return tensor::DimOp::create(builder, loc, root.source, root.dim);

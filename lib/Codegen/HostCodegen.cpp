@@ -247,6 +247,10 @@ static LogicalResult generate(func::FuncOp function,
         pm.addPass(createCSEPass());
         pm.addPass(createCanonicalizerPass());
         pm.addPass(createCSEPass());
+      })))
+    return failure();
+  separateFills(function);
+  if (failed(runPasses(function, [](OpPassManager &pm) {
         pm.addPass(bufferization::createEmptyTensorEliminationPass());
       })))
     return failure();

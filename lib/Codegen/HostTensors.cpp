@@ -231,6 +231,19 @@ LogicalResult mlir::pgkp::host::simplifyTensors(func::FuncOp function) {
   return success();
 }
 
+void mlir::pgkp::host::separateFills(func::FuncOp function) {
+  SmallVector<linalg::FillOp> fills;
+  function.walk([&](linalg::FillOp fill) { fills.push_back(fill); });
+  for (linalg::FillOp fill : fills) {
+    if (fill->getNumResults() != 1)
+      continue;
+    OpBuilder b(fill);
+    for (OpOperand &use : llvm::make_early_inc_range(llvm::drop_begin(
+             fill->getResult(0).getUses(), fill->use_empty() ? 0 : 1)))
+      use.set(b.clone(*fill)->getResult(0));
+  }
+}
+
 //===----------------------------------------------------------------------===//
 // Rows
 //===----------------------------------------------------------------------===//

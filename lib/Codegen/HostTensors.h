@@ -24,6 +24,10 @@ LogicalResult simplifyTensors(func::FuncOp function);
 /// temporaries are rows. Does nothing where the body has no such shape.
 void fuseRows(func::FuncOp function);
 
+/// Gives every use of a fill a fill of its own. Results that start from one
+/// shared fill would be built in one destination, each over the other.
+void separateFills(func::FuncOp function);
+
 } // namespace mlir::pgkp::host
 
 #endif // PGKP_LIB_CODEGEN_HOSTTENSORS_H

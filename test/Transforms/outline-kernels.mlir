@@ -250,3 +250,27 @@ func.func private @helper(%x: tensor<8xf32>) -> tensor<8xf32> {
 func.func @scalars(%x: f32) -> f32 {
   return %x : f32
 }
+
+// -----
+
+// An extent that data gives as an integer is one that kernels take as an index.
+
+// CHECK-LABEL: func.func @counted
+// CHECK:         %[[N:.*]] = tensor.extract
+// CHECK:         %[[I:.*]] = arith.index_cast %[[N]] : i32 to index
+// CHECK:         pgkp.dispatch @elementwise_0[%{{.*}}, %[[I]]] ins(%{{.*}}, %{{.*}} : tensor<?xf32>, index)
+func.func @counted(%x: tensor<?xf32>, %counts: tensor<4xi32>, %at: tensor<4xindex>) -> tensor<?xf32> {
+  %c1 = arith.constant 1 : index
+  %count = tensor.extract %counts[%c1] : tensor<4xi32>
+  %n = arith.index_cast %count : i32 to index
+  %from = tensor.extract %at[%c1] : tensor<4xindex>
+  %e = tensor.empty(%n) : tensor<?xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>], iterator_types = ["parallel"]} outs(%e : tensor<?xf32>) {
+    ^bb0(%out: f32):
+      %i = linalg.index 0 : index
+      %j = arith.addi %i, %from : index
+      %v = tensor.extract %x[%j] : tensor<?xf32>
+      linalg.yield %v : f32
+  } -> tensor<?xf32>
+  return %r : tensor<?xf32>
+}

@@ -18,7 +18,7 @@ struct EntryState {
   std::vector<Tensor> args;    ///< of the current request
   std::vector<Tensor> results; ///< of the last request
   std::vector<bool> seeded;    ///< persistent arguments that hold something
-  std::vector<bool> dumped;    ///< persistent arguments whose content is on disk
+  std::vector<bool> dumped; ///< persistent arguments whose content is on disk
 };
 
 Expected<std::vector<int64_t>> evaluateShape(const std::vector<Expr> &shape,

@@ -25,7 +25,8 @@ inline constexpr llvm::StringLiteral kDataRootsAttr{"pgkp.data_roots"};
 struct Root {
   std::string name;
   /// The value it is read from: an argument's dimension, or, for a
-  /// data-dependent root, any tensor's dimension or an index value (dim is -1).
+  /// data-dependent root, any tensor's dimension or an index or integer value
+  /// (dim is -1).
   Value source;
   int64_t dim = -1;
   /// Known when the entry starts: read from an argument's dimension.
@@ -73,8 +74,8 @@ private:
   llvm::DenseMap<std::pair<Value, int64_t>, ExprAttr> extents;
 };
 
-/// Reads the root at the builder: a dimension of a tensor or a memref, or the
-/// index value itself.
+/// Reads the root at the builder, as an index: a dimension of a tensor or a
+/// memref, or the value itself.
 Value createRootRead(OpBuilder &builder, Location loc, const Root &root);
 
 /// Emits index arithmetic for \p expr; \p symbol gives the value of a symbol.

@@ -777,6 +777,58 @@ pgkp.kernel private @k(%x: tensor<?x?xf32>, %s: tensor<?xf32>, %t: tensor<?x?xf3
         });
 }
 
+TEST(HostExecution, ResultsThatStartFromOneFill) {
+  // The largest of each row, and the largest of those smaller than it.
+  const char *source = R"(
+#row = affine_map<(d0, d1) -> (d0, d1)>
+#of = affine_map<(d0, d1) -> (d0)>
+pgkp.kernel private @k(%x: tensor<?x?xf32>, %o1: tensor<?xf32>, %o2: tensor<?xf32>) -> (tensor<?xf32>, tensor<?xf32>)
+    dims(m, n) args([m, n], [m], [m]) {
+  %low = arith.constant -1.0e+30 : f32
+  %c0 = arith.constant 0 : index
+  %m = tensor.dim %x, %c0 : tensor<?x?xf32>
+  %e = tensor.empty(%m) : tensor<?xf32>
+  %i = linalg.fill ins(%low : f32) outs(%e : tensor<?xf32>) -> tensor<?xf32>
+  %r = linalg.generic {indexing_maps = [#row, #of], iterator_types = ["parallel", "reduction"]}
+      ins(%x : tensor<?x?xf32>) outs(%i : tensor<?xf32>) {
+    ^bb0(%a: f32, %acc: f32):
+      %y = arith.maxnumf %acc, %a : f32
+      linalg.yield %y : f32
+  } -> tensor<?xf32>
+  %s = linalg.generic {indexing_maps = [#row, #of, #of], iterator_types = ["parallel", "reduction"]}
+      ins(%x, %r : tensor<?x?xf32>, tensor<?xf32>) outs(%i : tensor<?xf32>) {
+    ^bb0(%a: f32, %top: f32, %acc: f32):
+      %below = arith.cmpf olt, %a, %top : f32
+      %v = arith.select %below, %a, %low : f32
+      %y = arith.maxnumf %acc, %v : f32
+      linalg.yield %y : f32
+  } -> tensor<?xf32>
+  pgkp.return %r, %s : tensor<?xf32>, tensor<?xf32>
+})";
+  std::mt19937 random(12);
+  check(source, {{}, {{eq(1, 8)}, {}}}, product({{0, 1, 9}, {2, 8, 21}}),
+        [&](Kernel &kernel, const std::vector<int64_t> &e,
+            const std::string &what) {
+          int64_t m = e[0], n = e[1];
+          Tensor x({m, n}), first({m}), second({m});
+          x.fill(random);
+          std::vector<double> top(m, -1e30), next(m, -1e30);
+          for (int64_t i = 0; i < m; ++i)
+            for (int64_t j = 0; j < n; ++j) {
+              double v = x[i * n + j];
+              if (v > top[i]) {
+                next[i] = top[i];
+                top[i] = v;
+              } else if (v > next[i]) {
+                next[i] = v;
+              }
+            }
+          kernel.run(e, {&x, &first, &second});
+          expectNear(first, top, 0, what);
+          expectNear(second, next, 0, what);
+        });
+}
+
 TEST(HostExecution, MathFunctions) {
   struct Case {
     const char *op;
