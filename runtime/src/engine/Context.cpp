@@ -63,6 +63,12 @@ struct Context::Impl {
       module.activity.end();
   }
 
+  /// Nothing prepares variants in a forked child.
+  void noticeFork() {
+    if (engine.made.forked()) [[unlikely]]
+      referenceOnly = true;
+  }
+
   void failOnce(Error error) {
     if (status)
       status = tl::unexpected<Error>(std::move(error));
@@ -263,7 +269,9 @@ void Context::Impl::dispatch(uint32_t kernel, std::span<const int64_t> extents,
 
 Context::Context() { api = &kProgramApi; }
 Context::~Context() {
-  if (impl && impl->stream && impl->working)
+  if (impl && impl->engine.made.forked())
+    abandon(std::move(impl));
+  else if (impl && impl->stream && impl->working)
     (void)synchronize();
 }
 
@@ -278,6 +286,7 @@ Context::create(std::shared_ptr<LoadedModule> module) {
 
 Status Context::call(uint32_t entry, std::span<const int64_t> roots,
                      std::span<void *const> args) {
+  impl->noticeFork();
   LoadedModule::Impl &m = impl->module;
   if (entry >= m.module->entries().size())
     return makeError(Code::invalidArgument, "'{}' has no entry {}",
@@ -344,6 +353,7 @@ Status Context::call(uint32_t entry, std::span<const int64_t> roots,
 
 Status Context::dispatch(uint32_t kernel, std::span<const int64_t> extents,
                          std::span<void *const> args) {
+  impl->noticeFork();
   impl->status = {};
   DispatchTable::Session session(impl->reader);
   impl->dispatch(kernel, extents, args);

@@ -14,6 +14,8 @@
 namespace pgkp::rt {
 
 void Engine::Impl::record(Event event) {
+  if (made.forked())
+    return;
   // A whole log must be whole: it may grow in memory. Otherwise the ring drops
   // and counts.
   if (options.recordEvents)
@@ -28,18 +30,20 @@ void Engine::Impl::drainLog() {
     rt::log(LogLevel::info, "event log: {}", s.error().message);
 }
 
-Engine::Impl::~Impl() { pool.reset(); } // its last results need the rest
+Engine::Impl::~Impl() { jobs.reset(); } // its last results need the rest
 
-WorkerPool &Engine::Impl::startPool(bool background) {
+JobTable &Engine::Impl::startPool(bool background) {
   std::lock_guard lock(poolMutex);
-  if (!pool) {
+  if (!jobs) {
     WorkerOptions poolOptions = workerOptions;
     poolOptions.background = background;
-    pool = std::make_unique<WorkerPool>(poolOptions);
-    pool->onResult(
+    auto workers = std::make_unique<WorkerPool>(poolOptions);
+    pool = workers.get();
+    jobs = std::make_unique<JobTable>(std::move(workers));
+    jobs->onResult(
         [this](CompileResult result) { routeResult(std::move(result)); });
   }
-  return *pool;
+  return *jobs;
 }
 
 void Engine::Impl::routeResult(CompileResult result) {
@@ -64,7 +68,10 @@ void Engine::Impl::noteWorkers() {
 }
 
 Engine::Engine(std::unique_ptr<Impl> impl) : impl(std::move(impl)) {}
-Engine::~Engine() = default;
+Engine::~Engine() {
+  if (impl->made.forked())
+    abandon(std::move(impl));
+}
 
 Expected<std::shared_ptr<Engine>> Engine::create(EngineOptions options) {
   auto impl = std::make_unique<Impl>();
@@ -100,6 +107,8 @@ std::string Engine::deviceName() const { return impl->device->name(); }
 void Engine::record(Event event) { impl->record(std::move(event)); }
 
 std::vector<Event> Engine::events() const {
+  if (impl->made.forked())
+    return {};
   impl->drainLog();
   std::lock_guard lock(impl->sinkMutex);
   std::vector<Event> events = impl->sink.events;

@@ -13,7 +13,10 @@ namespace pgkp::rt {
 
 LoadedModule::LoadedModule(std::unique_ptr<Impl> impl)
     : impl(std::move(impl)) {}
-LoadedModule::~LoadedModule() = default;
+LoadedModule::~LoadedModule() {
+  if (impl->engine && impl->engine->get().made.forked())
+    abandon(std::move(impl));
+}
 LoadedModule::Impl::~Impl() { stop(); }
 
 const Module &LoadedModule::module() const { return *impl->module; }
@@ -23,6 +26,9 @@ const std::shared_ptr<Engine> &LoadedModule::engine() const {
 
 Status LoadedModule::announce(uint32_t entry, std::span<const int64_t> roots,
                               double delay) {
+  if (impl->forked())
+    return makeError(Code::unavailable,
+                     "announce: this process was forked; make an engine in it");
   const auto entries = impl->module->entries();
   if (entry >= entries.size() || roots.size() != entries[entry].roots.size())
     return makeError(Code::invalidArgument,
@@ -42,6 +48,9 @@ Status LoadedModule::announce(uint32_t entry, std::span<const int64_t> roots,
 std::string LoadedModule::explain(uint32_t kernel,
                                   std::span<const int64_t> extents) {
   const KeyId key = impl->module->classify(kernel, extents);
+  if (impl->forked())
+    return fmt::format("{}: generic; this process was forked",
+                       impl->module->describe(key));
   std::lock_guard lock(impl->brainMutex);
   return impl->brain
              ? impl->brain->explain(key)
@@ -50,22 +59,26 @@ std::string LoadedModule::explain(uint32_t kernel,
 }
 
 void LoadedModule::pausePreparation(bool paused) {
+  if (impl->forked())
+    return;
   std::lock_guard lock(impl->brainMutex);
   if (impl->brain)
     impl->brain->setPaused(paused);
 }
 
 void LoadedModule::cancelPreparation() {
+  if (impl->forked())
+    return;
   std::lock_guard lock(impl->brainMutex);
   if (!impl->brain)
     return;
   impl->brain->setPaused(true);
   for (const auto &[job, key] : impl->jobKeys)
-    impl->pool->cancel(job);
+    impl->jobs->cancel(job);
 }
 
 void LoadedModule::exercisePreparation(bool on) {
-  if (!impl->prepares)
+  if (!impl->prepares || impl->forked())
     return;
   {
     std::lock_guard lock(impl->brainMutex);
@@ -75,7 +88,7 @@ void LoadedModule::exercisePreparation(bool on) {
 }
 
 bool LoadedModule::quiesce(TimeNs limit) {
-  if (!impl->prepares)
+  if (!impl->prepares || impl->forked())
     return true;
   const TimeNs end = impl->engine->now() + limit;
   while (true) {
@@ -96,6 +109,8 @@ bool LoadedModule::quiesce(TimeNs limit) {
 }
 
 schema::ProfileT LoadedModule::profile() const {
+  if (impl->forked())
+    return {};
   std::lock_guard lock(impl->brainMutex);
   schema::ProfileT profile =
       impl->recorder->merge(nullptr, impl->engine->now());
@@ -234,7 +249,8 @@ void LoadedModule::Impl::startPreparation(std::unique_ptr<Policy> policy) {
           ? makeOracle(module, o.future, now)
           : makeForecaster(module, o.profile.get(), ForecasterOptions{}, now);
   // Where the caller is blocked there is nothing to stay out of the way of.
-  pool = &e.startPool(/*background=*/!blocksOnMiss);
+  jobs = &e.startPool(/*background=*/!blocksOnMiss);
+  demanded.resize(module->keys().size());
   BrainOptions brainOptions;
   brainOptions.fallbackGeneric = o.fallbackGeneric;
   brainOptions.recordForecasts = o.recordEvents;
@@ -251,8 +267,13 @@ void LoadedModule::Impl::startPreparation(std::unique_ptr<Policy> policy) {
     std::lock_guard lock(e.poolMutex);
     e.preparing.emplace(moduleNumber, this);
   }
-  e.planning.add(this, [this](TimeNs now) { return planningRound(now); });
-  e.loading.add(this, [this](TimeNs now) { return loadingRound(now); });
+  if (e.planning.add(this, [this](TimeNs t) { return planningRound(t); }) &&
+      e.loading.add(this, [this](TimeNs t) { return loadingRound(t); }))
+    return;
+  log(LogLevel::warning,
+      "no thread can be started for '{}': its generic kernels run",
+      module->name());
+  prepares = blocksOnMiss = speculates = false;
 }
 
 /// Measurements of earlier runs, for keys whose class is still one.
@@ -408,6 +429,7 @@ void LoadedModule::Impl::apply(Input &input, TimeNs now) {
           sampleExtents[in.key] = std::move(in.extents);
         } else if constexpr (std::is_same_v<T, DemandInput>) {
           brain->onDemand(in.key, now);
+          raise(in.key);
         } else if constexpr (std::is_same_v<T, ResultInput>) {
           onResult(in.result, now);
         } else if constexpr (std::is_same_v<T, LoadedInput>) {
@@ -515,13 +537,24 @@ void LoadedModule::Impl::record(Event event) {
 
 bool LoadedModule::Impl::startJob(KeyId key, JobId job) {
   const JobId id = jobOf(moduleNumber, job);
-  if (!pool->submit(compileJob(key, id)))
+  if (!jobs->submit(compileJob(key, id)))
     return false;
   jobKeys.emplace(id, key);
+  if (demanded[key])
+    jobs->raise(id);
   return true;
 }
 
-void LoadedModule::Impl::setJobLimit(unsigned jobs) { pool->setLimit(jobs); }
+/// Somebody waits for the key: its job, now or later, runs at normal priority.
+void LoadedModule::Impl::raise(KeyId key) {
+  demanded[key] = !brain->settled(key);
+  if (demanded[key])
+    for (const auto &[job, wanted] : jobKeys)
+      if (wanted == key)
+        jobs->raise(job);
+}
+
+void LoadedModule::Impl::setJobLimit(unsigned limit) { jobs->setLimit(limit); }
 
 void LoadedModule::Impl::startLoad(KeyId key) {
   {
@@ -555,13 +588,15 @@ CompileJob LoadedModule::Impl::compileJob(KeyId key, JobId job) const {
 void LoadedModule::Impl::exercise() {
   const auto keys = module->keys();
   for (size_t tries = 0;
-       tries < keys.size() && pool->running() < pool->capacity(); ++tries) {
+       tries < keys.size() && jobs->running() < jobs->capacity(); ++tries) {
     const KeyId key = static_cast<KeyId>(nextExerciseJob % keys.size());
     const JobId job = jobOf(moduleNumber, kExerciseJob + nextExerciseJob++);
     if (module->isGeneric(key))
       continue;
-    pool->setLimit(pool->capacity());
-    if (!pool->submit(compileJob(key, job)))
+    jobs->setLimit(jobs->capacity());
+    CompileJob again = compileJob(key, job);
+    again.contentKey = {}; // work for its own sake: joined to nothing
+    if (!jobs->submit(std::move(again)))
       break;
     exerciseJobs.emplace(job, key);
   }
@@ -577,14 +612,14 @@ void LoadedModule::Impl::stop() {
   }
   e.planning.remove(this);
   e.loading.remove(this);
-  if (pool) {
+  if (jobs) {
     { // Results that still arrive find nobody.
       std::lock_guard lock(e.poolMutex);
       e.preparing.erase(moduleNumber);
     }
-    for (const auto *jobs : {&jobKeys, &exerciseJobs})
-      for (const auto &[job, key] : *jobs)
-        pool->cancel(job);
+    for (const auto *running : {&jobKeys, &exerciseJobs})
+      for (const auto &[job, key] : *running)
+        jobs->cancel(job);
   }
   // Callers that wait are let go.
   if (flags)

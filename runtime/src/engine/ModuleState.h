@@ -3,6 +3,7 @@
 /// loaded module.
 #pragma once
 
+#include "base/Fork.h"
 #include "devices/device/Device.h"
 #include "devices/host/HostDevice.h"
 #include "dispatch/DispatchTable.h"
@@ -13,6 +14,7 @@
 #include "history/ProfileRecorder.h"
 #include "loader/Loader.h"
 #include "metrics/EventLog.h"
+#include "prepare/JobTable.h"
 #include "prepare/Request.h"
 #include "prepare/WorkerPool.h"
 #include "store/Store.h"
@@ -52,14 +54,18 @@ struct Engine::Impl {
   mutable std::mutex sinkMutex;
   MemorySink sink; ///< guarded by sinkMutex
   WorkerOptions workerOptions;
+  /// A forked child has neither the threads nor the workers: it runs generic
+  /// variants only, until it makes an engine of its own.
+  const ForkMark made;
 
   /// Modules number their keys from 0; in the log each has a range of its own.
   std::atomic<KeyId> nextKey{0};
   std::atomic<uint32_t> nextModule{0};
 
   // One pool for all modules: jobs carry their module's number.
-  std::mutex poolMutex; ///< pool (its creation), preparing
-  std::unique_ptr<WorkerPool> pool;
+  std::mutex poolMutex;           ///< pool (its creation), preparing
+  std::unique_ptr<JobTable> jobs; ///< one compilation for each content key
+  WorkerPool *pool = nullptr;     ///< behind it
   std::map<uint32_t, LoadedModule::Impl *> preparing; ///< by module number
   WorkerCounts seenCounts;                            ///< the planning thread's
 
@@ -71,7 +77,7 @@ struct Engine::Impl {
   void record(Event event);
   void drainLog();
   /// The pool, started by the first module that prepares.
-  WorkerPool &startPool(bool background);
+  JobTable &startPool(bool background);
   void routeResult(CompileResult result);
   void noteWorkers();
 };
@@ -164,7 +170,8 @@ struct LoadedModule::Impl final : BrainActions {
   // The planning thread's own, under brainMutex for explain() and profile().
   mutable std::mutex brainMutex;
   std::unique_ptr<Brain> brain;
-  WorkerPool *pool = nullptr;                      ///< the engine's
+  JobTable *jobs = nullptr;   ///< the engine's
+  std::vector<bool> demanded; ///< by key: somebody waits for it
   std::vector<std::vector<int64_t>> sampleExtents; ///< by key; empty: none seen
   std::unique_ptr<ProfileRecorder> recorder;
   std::vector<Digest> contentKeys; ///< by key
@@ -209,6 +216,8 @@ struct LoadedModule::Impl final : BrainActions {
   void findStored();
   void drainHistory(TimeNs now);
   void publishFlags();
+  void raise(KeyId key);
+  bool forked() const { return engine->get().made.forked(); }
   void exercise();
   /// The same for the loading thread.
   TimeNs loadingRound(TimeNs now);

@@ -19,13 +19,16 @@ SharedLoop::~SharedLoop() {
     thread.join();
 }
 
-void SharedLoop::add(const void *member, Round round) {
+bool SharedLoop::add(const void *member, Round round) {
   std::lock_guard lock(mutex);
-  members[member] = {std::move(round), 0};
-  woken = true;
   if (!thread.joinable())
     thread = startThread(name, [this] { run(); });
+  if (!thread.joinable())
+    return false;
+  members[member] = {std::move(round), 0};
+  woken = true;
   changed.notify_all();
+  return true;
 }
 
 void SharedLoop::remove(const void *member) {

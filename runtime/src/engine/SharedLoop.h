@@ -28,8 +28,9 @@ public:
   SharedLoop(const SharedLoop &) = delete;
   SharedLoop &operator=(const SharedLoop &) = delete;
 
-  /// `member` identifies it; its first round runs at once.
-  void add(const void *member, Round round);
+  /// `member` identifies it; its first round runs at once. False: the system
+  /// gives no thread, and nothing was added.
+  bool add(const void *member, Round round);
   /// When it returns, the member's round does not run and will not run again.
   /// Not to be called from a round.
   void remove(const void *member);

@@ -212,13 +212,17 @@ void WorkerPool::onResult(Callback callback) {
 bool WorkerPool::submit(CompileJob job) {
   if (getpid() != impl->owner)
     return false;
-  std::lock_guard lock(impl->mutex);
+  std::unique_lock lock(impl->mutex);
   if (impl->stopping ||
       impl->outstanding >= std::min(impl->options.workers, impl->limit.load()))
     return false;
-  if (!impl->thread && !impl->startThread())
-    return false;
   ++impl->outstanding;
+  if (!impl->thread && !impl->startThread()) {
+    lock.unlock();
+    impl->refuse(job, JobOutcome::unavailable,
+                 "no thread can be started to serve workers");
+    return true;
+  }
   impl->submitted.push_back(std::move(job));
   impl->wakeUp();
   return true;

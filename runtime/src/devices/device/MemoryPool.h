@@ -2,6 +2,7 @@
 /// \file Device memory that the processor can reach: size classes, free lists.
 #pragma once
 
+#include "base/Fork.h"
 #include "base/Status.h"
 
 #include <cstddef>
@@ -77,7 +78,7 @@ private:
   void close();
 
   const bool isolated;
-  mutable std::mutex mutex; ///< all below
+  mutable ForkSafeMutex mutex; ///< all below
   std::vector<Block> blocks;
   std::vector<std::vector<std::byte *>> free; ///< from destroyed caches
   uint64_t reservedBytes = 0;
