@@ -2,6 +2,7 @@
 /// Executes a bundle, or a module that is first built to one, on recorded
 /// requests.
 
+#include "RunOptions.h"
 #include "Runner.h"
 #include "ToolMain.h"
 
@@ -19,15 +20,12 @@ using namespace pgkp::rt;
 
 namespace {
 
-struct Options {
-  std::string input, entry, requests, device = "host", policy, fallback,
-                                      cacheDir, worker, profile, saveProfile,
-                                      json, events, dump;
+struct Options : RunOptions {
+  std::string input, requests, device = "host", policy, cacheDir, worker, dump;
   int workers = -1;
-  double lead = 0, pace = 1;
+  double pace = 1;
   unsigned paired = 0;
   double pairSeconds = 1;
-  uint64_t seed = 1;
   bool check = false, quiet = false, noAnnounce = false;
 };
 
@@ -211,46 +209,27 @@ int main(int argc, char **argv) {
       "pgkp-run");
   Options o;
   o.policy = "predictive";
-  o.fallback = "generic";
   std::vector<std::string> policies;
-  for (std::string_view name : policyNames())
+  for (const std::string &name : policyNames(false))
     policies.emplace_back(name);
   app.add_option("input", o.input, "Bundle (.pgkp) or MLIR module")->required();
   app.add_option("--requests", o.requests, "CSV: arrival_s,entry,<roots...>")
       ->required();
-  app.add_option("--entry", o.entry, "Play only requests of this entry");
   app.add_option("--device", o.device, "host, sim or cuda")
       ->capture_default_str();
   app.add_option("--policy", o.policy, "When variants are prepared")
       ->check(CLI::IsMember(policies))
       ->envname("PGKP_POLICY")
       ->capture_default_str();
-  app.add_option("--fallback", o.fallback,
-                 "generic: run it while a variant is missing; none: wait")
-      ->check(CLI::IsMember({"generic", "none"}))
-      ->envname("PGKP_FALLBACK")
-      ->capture_default_str();
   app.add_option("--cache-dir", o.cacheDir,
                  "Store directory; none: memory only");
   app.add_option("--worker", o.worker, "Path of pgkp-worker");
   app.add_option("--workers", o.workers, "Compiler processes at most")
       ->check(CLI::Range(0, 1024));
-  app.add_option("--lead", o.lead,
-                 "Seconds of preparation before the first arrival")
-      ->check(CLI::Range(0.0, 86400.0))
-      ->capture_default_str();
   app.add_option("--pace", o.pace,
                  "Arrivals this many times faster; 0: back to back")
       ->check(CLI::Range(0.0, 1e9))
       ->capture_default_str();
-  app.add_option("--profile", o.profile,
-                 "Profile of earlier runs to start from");
-  app.add_option("--save-profile", o.saveProfile,
-                 "Merge what this run saw into this file");
-  app.add_option("--json", o.json,
-                 "Write the metrics here instead of standard output");
-  app.add_option("--events", o.events,
-                 "Write the event log here, one JSON object a line");
   app.add_option("--paired", o.paired,
                  "Pairs of steady times, preparation running and paused")
       ->check(CLI::Range(0, 10000));
@@ -258,7 +237,9 @@ int main(int argc, char **argv) {
                  "Length of each side of a pair")
       ->check(CLI::Range(0.01, 600.0))
       ->capture_default_str();
-  app.add_option("--seed", o.seed, "Of the inputs")->capture_default_str();
+  addRunOptions(app, o, "Write the metrics here instead of standard output",
+                "Of the inputs");
+  app.footer(describePolicies(false));
   app.add_flag("--check", o.check,
                "Compare every output with the generic variants'");
   app.add_option("--dump", o.dump,

@@ -112,6 +112,7 @@ void Brain::onUse(KeyId key, KeyId ran, double kernelSeconds, uint32_t stream,
         average(state.genericTime, kernelSeconds);
     }
   }
+  policy->onUse(key, now);
   forecaster->onUse(key, now);
   predicted = forecaster->nextKey(nullptr);
   actions.record({.t = now,
@@ -294,6 +295,11 @@ TimeNs Brain::plan(TimeNs now) {
       if (!module->isGeneric(key))
         know(key);
   }
+
+  scratchKeys.clear();
+  policy->keys(scratchKeys);
+  for (KeyId key : scratchKeys)
+    know(key);
 
   candidates.clear();
   TimeNs wake = now + (now - start < 10 * kNsPerSecond ? options.planPeriodStart

@@ -231,6 +231,7 @@ void LoadedModule::Impl::startPreparation(std::unique_ptr<Policy> policy) {
   Engine::Impl &e = engine->get();
   const EngineOptions &o = e.options;
   prepares = true;
+  policy->begin(*module, o.profile.get());
   blocksOnMiss = policy->blocksOnMiss() || !o.fallbackGeneric;
   speculates = policy->speculates();
 

@@ -411,6 +411,7 @@ Status Simulation::start(std::vector<FutureUse> future) {
   auto policy = makePolicy(options.policy);
   if (!policy)
     return makeError(Code::invalidArgument, "no policy '{}'", options.policy);
+  policy->begin(module, options.profile.get());
   blocks = policy->blocksOnMiss() ||
            (!options.fallbackGeneric && options.policy != "off");
   std::unique_ptr<Forecaster> forecaster;
@@ -430,9 +431,9 @@ Status Simulation::start(std::vector<FutureUse> future) {
       workload.module, std::move(forecaster), std::move(policy),
       makeFixedGovernor(options.workers), StageCosts{}, brainOptions, *this, 0);
   record({.kind = EventKind::engineStart});
+  replan();
   if (options.policy == "ready")
     makeAllReady();
-  replan();
   return {};
 }
 
@@ -473,16 +474,36 @@ Expected<ReplayOutcome> Simulation::run(std::vector<FutureUse> future) {
   return outcome;
 }
 
-/// Collects the uses of a pass.
+/// Collects the uses of a pass, and from when on they are announced.
 class FutureSink final : public EventSink {
 public:
+  FutureSink(const ReplayWorkload &workload, const ReplayOptions &options)
+      : requests(workload.requests), lead(fromSeconds(options.lead)),
+        limited(options.policy == "announced") {}
+
   Status write(std::span<const Event> events) override {
     for (const Event &event : events)
-      if (event.kind == EventKind::dispatch)
+      if (event.kind == EventKind::dispatch) {
         future.push_back({event.t, event.key});
+        if (limited)
+          future.back().known = knownAt(event);
+      }
     return {};
   }
   std::vector<FutureUse> future;
+
+private:
+  TimeNs knownAt(const Event &dispatch) const {
+    if (requests.empty()) // launches are announced by nothing
+      return dispatch.t;
+    const ReplayRequest &request = requests[dispatch.id];
+    const double known = request.known >= 0 ? request.known : request.arrival;
+    return lead + fromSeconds(known - requests.front().arrival);
+  }
+
+  const std::vector<ReplayRequest> &requests;
+  const TimeNs lead;
+  const bool limited;
 };
 
 } // namespace
@@ -492,8 +513,8 @@ Expected<ReplayOutcome> replay(const ReplayWorkload &workload,
   if (workload.requests.empty() && workload.launches.empty())
     return makeError(Code::invalidArgument, "no requests to replay");
   const KeyCosts costs(*workload.module, options);
-  FutureSink recorded;
-  if (options.policy == "oracle") {
+  FutureSink recorded(workload, options);
+  if (options.policy == "oracle" || options.policy == "announced") {
     // The uses of a pass on generic variants, which nothing delays.
     ReplayOptions recording = options;
     recording.policy = "off";

@@ -7,6 +7,7 @@
 #include "schema/Module.h"
 #include "schema/profile_generated.h"
 
+#include <limits>
 #include <memory>
 #include <span>
 #include <vector>
@@ -65,6 +66,8 @@ std::unique_ptr<Forecaster> makeForecaster(std::shared_ptr<const Module> module,
 struct FutureUse {
   TimeNs at;
   KeyId key;
+  /// From when on the forecaster may know of it; as a rule it always does.
+  TimeNs known = std::numeric_limits<TimeNs>::min();
 };
 std::unique_ptr<Forecaster> makeOracle(std::shared_ptr<const Module> module,
                                        std::vector<FutureUse> future,

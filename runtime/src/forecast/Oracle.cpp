@@ -13,7 +13,8 @@ public:
   Oracle(std::shared_ptr<const Module> m, std::vector<FutureUse> uses,
          TimeNs start)
       : module(std::move(m)), future(std::move(uses)), start(start),
-        dates(module->keys().size()), next(module->keys().size()) {
+        dates(module->keys().size()), knownAt(module->keys().size()),
+        next(module->keys().size()) {
     std::erase_if(
         future, [&](const FutureUse &use) { return use.key >= dates.size(); });
     std::stable_sort(
@@ -23,6 +24,10 @@ public:
       if (dates[use.key].empty() && !module->isGeneric(use.key))
         list.push_back(use.key);
       dates[use.key].push_back(use.at);
+      // A use is not known before those in front of it.
+      auto &known = knownAt[use.key];
+      known.push_back(known.empty() ? use.known
+                                    : std::max(known.back(), use.known));
     }
   }
 
@@ -42,9 +47,14 @@ public:
 
   FirstUse forecast(KeyId key, TimeNs now) const override {
     FirstUse use;
-    if (key >= dates.size() || next[key] == dates[key].size())
+    if (key >= dates.size() || next[key] == dates[key].size() ||
+        knownAt[key][next[key]] > now - start)
       return use;
     const auto &at = dates[key];
+    const auto heard =
+        at.begin() + (std::upper_bound(knownAt[key].begin(), knownAt[key].end(),
+                                       now - start) -
+                      knownAt[key].begin());
     const TimeNs offset = start + drift - now;
     const TimeNs first = at[next[key]] + offset;
     use.mass = use.lower = 1;
@@ -52,8 +62,8 @@ public:
     use.provenance = schema::Provenance::user;
     // Uses after the first within the horizon, as a rate from the first on.
     const auto end =
-        std::upper_bound(at.begin() + static_cast<ptrdiff_t>(next[key]),
-                         at.end(), fromSeconds(kHorizon) - offset);
+        std::upper_bound(at.begin() + static_cast<ptrdiff_t>(next[key]), heard,
+                         fromSeconds(kHorizon) - offset);
     const auto uses =
         static_cast<double>(end - at.begin()) - static_cast<double>(next[key]);
     use.useRate = std::max(0.0, uses - 1) / std::max(1e-3, kHorizon - use.date);
@@ -75,8 +85,9 @@ private:
   const std::shared_ptr<const Module> module;
   std::vector<FutureUse> future; ///< by time
   const TimeNs start;
-  std::vector<std::vector<TimeNs>> dates; ///< by key, ascending
-  std::vector<size_t> next;               ///< by key: uses that have happened
+  std::vector<std::vector<TimeNs>> dates;   ///< by key, ascending
+  std::vector<std::vector<TimeNs>> knownAt; ///< likewise
+  std::vector<size_t> next;                 ///< by key: uses that have happened
   std::vector<KeyId> list;
   size_t position = 0;
   TimeNs drift = 0; ///< how much later than recorded things happen

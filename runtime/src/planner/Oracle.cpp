@@ -16,7 +16,8 @@ constexpr size_t kMaxMachines = 64;
 
 class Oracle final : public Policy {
 public:
-  std::string_view name() const override { return "oracle"; }
+  explicit Oracle(std::string_view name) : title(name) {}
+  std::string_view name() const override { return title; }
   bool blocksOnMiss() const override { return false; }
   bool speculates() const override { return true; }
 
@@ -61,6 +62,8 @@ public:
   }
 
 private:
+  const std::string_view title;
+
   static double date(const PlanInput &input, const Decision &decision) {
     const FirstUse &use = input.candidates[decision.candidate].use;
     return use.dated() ? use.date : input.horizon;
@@ -89,6 +92,13 @@ private:
 };
 } // namespace
 
-std::unique_ptr<Policy> makeOracle() { return std::make_unique<Oracle>(); }
+std::unique_ptr<Policy> makeOracle() {
+  return std::make_unique<Oracle>("oracle");
+}
+
+// The same, fed with forecasts that end where the announcements do.
+std::unique_ptr<Policy> makeAnnounced() {
+  return std::make_unique<Oracle>("announced");
+}
 
 } // namespace pgkp::rt::planner

@@ -5,6 +5,8 @@
 
 #include "base/Clock.h"
 #include "schema/FirstUse.h"
+#include "schema/Module.h"
+#include "schema/profile_generated.h"
 
 #include <cstdint>
 #include <memory>
@@ -91,11 +93,28 @@ public:
   /// at most `slots` of them, then the others in no useful order. No other
   /// allocation than `out`'s.
   virtual void plan(const PlanInput &input, std::vector<Decision> &out) = 0;
+
+  // For policies with a model of their own; forecasts need none of these.
+
+  /// Before everything else. `profile`: of earlier runs, or null.
+  virtual void begin(const Module &, const schema::ProfileT *) {}
+  /// A dispatch of the key.
+  virtual void onUse(KeyId, TimeNs) {}
+  /// Appends keys that it wants to decide about although nothing was forecast
+  /// for them and no one has used them.
+  virtual void keys(std::vector<KeyId> &) const {}
 };
 
-/// "off", "eager", "lazy", "predictive", "oracle"; null for another name.
+struct PolicyInfo {
+  std::string_view name, summary;
+  /// It needs to know the future, or costs nothing: only a replay can have it.
+  bool replayOnly;
+};
+/// Every policy there is.
+std::span<const PolicyInfo> policies();
+/// Null for a name that no policy has.
 std::unique_ptr<Policy> makePolicy(std::string_view name);
-/// The names makePolicy knows.
-std::span<const std::string_view> policyNames();
+/// Names of those that a real process may have, or all.
+std::vector<std::string> policyNames(bool replay);
 
 } // namespace pgkp::rt

@@ -68,12 +68,13 @@ std::string reasonOf(std::string_view policy, const Candidate &candidate,
 }
 
 TEST(Policy, Names) {
-  for (std::string_view name : policyNames()) {
+  for (const std::string &name : policyNames(true)) {
     auto policy = makePolicy(name);
     ASSERT_NE(policy, nullptr);
     EXPECT_EQ(policy->name(), name);
     EXPECT_EQ(policy->blocksOnMiss(), name == "eager");
-    EXPECT_EQ(policy->speculates(), name == "predictive" || name == "oracle");
+    EXPECT_EQ(policy->speculates(),
+              name == "predictive" || name == "oracle" || name == "announced");
   }
   EXPECT_EQ(makePolicy("fifo"), nullptr);
 }
@@ -272,7 +273,7 @@ RC_GTEST_PROP(PolicyProperty, DeterministicCompleteAndWithinSlots, ()) {
   const auto candidates =
       *rc::gen::container<std::vector<Candidate>>(genCandidate());
   PlanInput input{.slots = *rc::gen::inRange(0u, 6u), .candidates = candidates};
-  for (std::string_view name : policyNames()) {
+  for (const std::string &name : policyNames(true)) {
     std::vector<Decision> out, again;
     makePolicy(name)->plan(input, out);
     auto policy = makePolicy(name);
@@ -306,7 +307,7 @@ RC_GTEST_PROP(PolicyProperty, DeterministicCompleteAndWithinSlots, ()) {
 RC_GTEST_PROP(PolicyProperty, TheOrderOfCandidatesDoesNotMatter, ()) {
   auto candidates = *rc::gen::uniqueBy<std::vector<Candidate>>(
       genCandidate(), [](const Candidate &c) { return c.key; });
-  for (std::string_view name : policyNames()) {
+  for (const std::string &name : policyNames(true)) {
     PlanInput input{.slots = 3, .candidates = candidates};
     std::vector<KeyId> keys;
     std::vector<Decision> out;
