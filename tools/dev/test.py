@@ -50,12 +50,18 @@ class Results:
         return 1 if self.failed else 0
 
 
+def shared_data():
+    """Where the traces of others are, for tests that read them: a folder beside the checkout."""
+    folder = os.path.join(os.path.dirname(ROOT), "shared", "data")
+    return {"PGKP_TEST_DATA": folder} if os.path.isdir(folder) else {}
+
+
 def execute(command, timeout, env=None):
     """Exit status (None: timed out) and both outputs."""
     try:
         done = subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, timeout=timeout,
-                              env={**os.environ, **(env or {})})
+                              env={**shared_data(), **os.environ, **(env or {})})
         return done.returncode, done.stdout.decode(errors="replace")
     except subprocess.TimeoutExpired as error:
         return None, (error.stdout or b"").decode(errors="replace") + f"\ntimed out after {timeout} s"
