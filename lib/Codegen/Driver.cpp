@@ -318,7 +318,8 @@ rt::Status HostCompiler::Impl::compilePTX(KernelOp kernel,
   artifact.stages = std::make_unique<schema::StageTimesT>();
   ErrorCollector errors(*ctx);
   FailureOr<NVVMKernel> compiled = compileKernelToPTX(
-      kernel, facts, request.target.chip, request.target.features);
+      kernel, facts, request.target.chip, request.target.features,
+      getConfig(*ctx, request.config));
   if (failed(compiled))
     return makeError(Code::unsupported, "{}",
                      errors.take("kernel '" + request.kernel +

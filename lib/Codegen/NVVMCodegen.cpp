@@ -31,8 +31,8 @@ static std::string deviceSymbol(StringRef kernel) {
   return symbol;
 }
 
-static FailureOr<NVVMKernelSignature> signatureOf(KernelOp kernel,
-                                                  ArrayRef<FactAttr> facts) {
+static FailureOr<NVVMKernelSignature>
+signatureOf(KernelOp kernel, ArrayRef<FactAttr> facts, ConfigAttr config) {
   NVVMKernelSignature signature;
   if (kernel.isExternal())
     return emitError(kernel.getLoc(), "kernel '")
@@ -42,6 +42,7 @@ static FailureOr<NVVMKernelSignature> signatureOf(KernelOp kernel,
   signature.numResults = kernel.getNumDestinations();
   signature.numExtents = kernel.getNumDims();
   signature.facts = facts;
+  signature.config = config;
   for (FactAttr fact : facts)
     if (fact.getDim() >= signature.numExtents)
       return emitError(kernel.getLoc(), "fact on extent ")
@@ -70,6 +71,21 @@ static FailureOr<NVVMKernelSignature> signatureOf(KernelOp kernel,
   return signature;
 }
 
+/// Tiles of a product whose result has these sizes.
+static ExprAttr tilesOf(MLIRContext *ctx, const NVVMMapping &mapping,
+                        ArrayRef<ExprAttr> sizes) {
+  SmallVector<ExprAttr> rows = {ExprAttr::getConstant(ctx, 1)}, batch = rows;
+  for (auto [dim, size] : llvm::enumerate(sizes.drop_back()))
+    (llvm::is_contained(mapping.productRows, dim) ? rows : batch)
+        .push_back(size);
+  batch.push_back(
+      ExprAttr::getCeilDiv(ExprAttr::getProduct(ctx, rows),
+                           ExprAttr::getConstant(ctx, mapping.tileRows)));
+  batch.push_back(ExprAttr::getCeilDiv(
+      sizes.back(), ExprAttr::getConstant(ctx, mapping.tileColumns)));
+  return ExprAttr::getProduct(ctx, batch);
+}
+
 /// Blocks that give every row, or every element, a place of its own.
 static ExprAttr gridOf(KernelOp kernel, const NVVMEmittedKernel &emitted) {
   MLIRContext *ctx = kernel.getContext();
@@ -77,13 +93,20 @@ static ExprAttr gridOf(KernelOp kernel, const NVVMEmittedKernel &emitted) {
   for (const NVVMMapping &mapping : emitted.mappings) {
     SmallVector<ExprAttr> sizes = kernel.getArgumentExtents(
         kernel.getNumInputs() + mapping.results.front());
+    auto constant = [&](int64_t value) {
+      return ExprAttr::getConstant(ctx, value);
+    };
+    if (mapping.product) {
+      needs.push_back(tilesOf(ctx, mapping, sizes));
+      continue;
+    }
     if (mapping.rowDims)
       sizes.truncate(mapping.rowDims);
-    sizes.push_back(ExprAttr::getConstant(ctx, 1));
+    sizes.push_back(constant(1));
     ExprAttr blocks = ExprAttr::getProduct(ctx, sizes);
     if (!mapping.rowDims)
-      blocks = ExprAttr::getCeilDiv(
-          blocks, ExprAttr::getConstant(ctx, emitted.threads));
+      blocks = ExprAttr::getCeilDiv(blocks,
+                                    constant(emitted.threads * mapping.lanes));
     needs.push_back(blocks);
   }
   return ExprAttr::getMin(ctx, {ExprAttr::getMax(ctx, needs),
@@ -183,7 +206,8 @@ static LogicalResult decomposeAggregates(KernelOp kernel) {
 FailureOr<gpu::GPUModuleOp>
 mlir::pgkp::emitNVVMModule(KernelOp original, ArrayRef<FactAttr> facts,
                            StringRef chip, StringRef features,
-                           OpBuilder &builder, StringRef moduleName) {
+                           OpBuilder &builder, StringRef moduleName,
+                           ConfigAttr config) {
   Location loc = original.getLoc();
   if (failed(checkNVVMTarget(loc, chip, features)))
     return failure();
@@ -191,7 +215,8 @@ mlir::pgkp::emitNVVMModule(KernelOp original, ArrayRef<FactAttr> facts,
   OwningOpRef<KernelOp> kernel = cast<KernelOp>(original->clone());
   if (failed(decomposeAggregates(*kernel)))
     return failure();
-  FailureOr<NVVMKernelSignature> signature = signatureOf(*kernel, facts);
+  FailureOr<NVVMKernelSignature> signature =
+      signatureOf(*kernel, facts, config);
   if (failed(signature))
     return failure();
 
@@ -212,6 +237,7 @@ mlir::pgkp::emitNVVMModule(KernelOp original, ArrayRef<FactAttr> facts,
   ExprAttr one = ExprAttr::getConstant(builder.getContext(), 1);
   launch.grid = {gridOf(original, *emitted), one, one};
   launch.block = {emitted->threads, 1, 1};
+  launch.sharedBytes = emitted->sharedBytes;
   for (auto [i, type] : llvm::enumerate(original.getArgumentTypes()))
     launch.params.push_back({isa<RankedTensorType>(type)
                                  ? NVVMParam::Kind::Pointer
@@ -226,11 +252,12 @@ mlir::pgkp::emitNVVMModule(KernelOp original, ArrayRef<FactAttr> facts,
 FailureOr<NVVMKernel> mlir::pgkp::compileKernelToPTX(KernelOp kernel,
                                                      ArrayRef<FactAttr> facts,
                                                      StringRef chip,
-                                                     StringRef features) {
+                                                     StringRef features,
+                                                     ConfigAttr config) {
   OwningOpRef<ModuleOp> holder = ModuleOp::create(kernel.getLoc());
   OpBuilder builder = OpBuilder::atBlockEnd(holder->getBody());
   FailureOr<gpu::GPUModuleOp> module = emitNVVMModule(
-      kernel, facts, chip, features, builder, kernel.getSymName());
+      kernel, facts, chip, features, builder, kernel.getSymName(), config);
   if (failed(module) || failed(lowerNVVMModule(*module)))
     return failure();
   NVVMKernel result;

@@ -20,6 +20,7 @@
 #include "pgkp/Dialect/IR/PGKPAttrs.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/IR/Block.h"
 #include "mlir/IR/Builders.h"
 
@@ -36,6 +37,8 @@ struct NVVMKernelSignature {
   SmallVector<SmallVector<int64_t>> dims;
   /// What holds for the extents of every launch.
   ArrayRef<FactAttr> facts;
+  /// May be null: by rules.
+  ConfigAttr config;
 
   static constexpr int64_t kStaticDim = -1;
 };
@@ -45,6 +48,13 @@ struct NVVMMapping {
   SmallVector<unsigned> results;
   /// Rank of the results.
   unsigned rank = 0;
+  /// A matrix product with what follows it; blocks take tiles.
+  linalg::LinalgOp product;
+  /// Dimensions of the result that are rows, and the tile, of a product.
+  SmallVector<unsigned> productRows;
+  unsigned tileRows = 0, tileColumns = 0;
+  /// Neighbouring elements of a thread, where alignment permits.
+  unsigned lanes = 1;
   /// 0: one thread an element, consecutive elements on consecutive threads.
   /// Otherwise one block for each index of the first `rowDims` dimensions;
   /// its threads share the rest.
@@ -55,7 +65,8 @@ struct NVVMMapping {
 struct NVVMEmittedKernel {
   LLVM::LLVMFuncOp function;
   SmallVector<NVVMMapping> mappings;
-  unsigned threads = 0; ///< block size in x; y and z are 1
+  unsigned threads = 0;     ///< block size in x; y and z are 1
+  unsigned sharedBytes = 0; ///< dynamic shared memory
 };
 
 /// Emits the kernel as function `name` at the builder's insertion point, which

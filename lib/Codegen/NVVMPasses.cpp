@@ -3,6 +3,7 @@
 #include "pgkp/Codegen/Passes.h"
 #include "pgkp/Codegen/Specialize.h"
 
+#include "mlir/AsmParser/AsmParser.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -30,6 +31,24 @@ struct CodegenNVVM
     // Once, so that a bad option is one error and not one a kernel.
     if (failed(checkNVVMTarget(module.getLoc(), chip, features)))
       return signalPassFailure();
+    ConfigAttr chosen;
+    if (!config.empty()) {
+      StringRef text = config;
+      // A pass option loses a pair of braces on the command line.
+      if (text.consume_front("{"))
+        text.consume_back("}");
+      auto values = dyn_cast_or_null<DictionaryAttr>(
+          parseAttribute(("{" + text + "}").str(), &getContext()));
+      if (!values) {
+        emitError(module.getLoc(), "option 'config' is '")
+            << config << "'; expected a dictionary";
+        return signalPassFailure();
+      }
+      chosen = ConfigAttr::getChecked([&] { return module.emitError(); },
+                                      &getContext(), values);
+      if (!chosen)
+        return signalPassFailure();
+    }
     SymbolTable symbols(module);
     for (KernelOp kernel :
          llvm::make_early_inc_range(module.getOps<KernelOp>())) {
@@ -43,7 +62,7 @@ struct CodegenNVVM
       builder.setInsertionPointAfter(kernel);
       std::string name = (kernel.getSymName() + "_" + chip).str();
       FailureOr<gpu::GPUModuleOp> device =
-          emitNVVMModule(kernel, facts, chip, features, builder, name);
+          emitNVVMModule(kernel, facts, chip, features, builder, name, chosen);
       if (failed(device))
         return signalPassFailure();
       symbols.insert(*device, std::next(Block::iterator(kernel)));

@@ -1,32 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // RUN: pgkp-opt %s --pgkp-codegen-nvvm=chip=sm_90 | FileCheck %s
 
-// One thread an element; the grid covers all of them, the loop any other grid.
+// One thread 16 bytes where every tensor starts at a multiple of them, else one
+// element; the grid covers all, the loops any other grid.
 // CHECK-LABEL: pgkp.kernel private @add
 // CHECK: gpu.module @add_sm_90 [#nvvm.target<O = 3, chip = "sm_90">]
 // CHECK-SAME: block = array<i32: 128, 1, 1>
-// CHECK-SAME: grid = [#pgkp.expr<min(max((s0 * 64) ceildiv 128, 1), 2147483647)>, #pgkp.expr<1>, #pgkp.expr<1>]
+// CHECK-SAME: grid = [#pgkp.expr<min(max((s0 * 64) ceildiv 512, 1), 2147483647)>, #pgkp.expr<1>, #pgkp.expr<1>]
 // CHECK-SAME: {index = 0 : i64, kind = "pointer"}, {index = 1 : i64, kind = "pointer"}, {index = 2 : i64, kind = "pointer"}, {index = 0 : i64, kind = "extent"}
 // CHECK: llvm.func @pgkp_add(%[[A:.*]]: !llvm.ptr<1>, %[[B:.*]]: !llvm.ptr<1>, %[[O:.*]]: !llvm.ptr<1>, %[[M:.*]]: i64) attributes {nvvm.kernel, nvvm.reqntid = array<i32: 128, 1, 1>}
+// CHECK: scf.if
+// CHECK: scf.for
+// CHECK: llvm.load {{.*}} -> vector<4xf32>
+// CHECK: llvm.load {{.*}} -> vector<4xf32>
+// CHECK-COUNT-4: arith.addf
+// CHECK: llvm.store {{.*}} {alignment = 16 : i64} : vector<4xf32>
+// CHECK: else
 // CHECK: scf.for
 // CHECK-NOT: scf.for
 // CHECK: arith.addf
-// CHECK: llvm.store
+// CHECK: llvm.store {{.*}} : f32
 pgkp.kernel private @add(%a: tensor<?x64xf32>, %b: tensor<?x64xf32>, %o: tensor<?x64xf32>) -> (tensor<?x64xf32>)
     dims(m) args([m, 64], [m, 64], [m, 64]) {
   %r = linalg.add ins(%a, %b : tensor<?x64xf32>, tensor<?x64xf32>) outs(%o : tensor<?x64xf32>) -> tensor<?x64xf32>
   pgkp.return %r : tensor<?x64xf32>
 }
 
-// The epilogue follows the reduction in the same thread.
+// A product has tiles in a ring of stages; its epilogue is on the way to the result.
 // CHECK-LABEL: gpu.module @matmul_sm_90
-// CHECK: scf.for
-// CHECK: %[[DOT:.*]] = scf.for {{.*}} iter_args
-// CHECK: arith.mulf
-// CHECK: arith.addf
+// CHECK-SAME: grid = [#pgkp.expr<min(max(s0 ceildiv 64, 1), 2147483647)>
+// CHECK-SAME: shared_bytes = 18432 : i64
+// CHECK: llvm.mlir.global external @dynamic_shared() {addr_space = 3 : i32, alignment = 1024 : i64}
+// CHECK: nvvm.cp.async.shared.global
+// CHECK: nvvm.cp.async.commit.group
+// CHECK: scf.for {{.*}} iter_args
+// CHECK: nvvm.cp.async.wait.group 1
+// CHECK: nvvm.barrier
+// CHECK: llvm.intr.fma
 // CHECK: scf.yield
+// CHECK: nvvm.cp.async.wait.group 0
 // CHECK: arith.negf
-// CHECK: llvm.store
+// CHECK: llvm.store {{.*}} {alignment = 16 : i64} : vector<4xf32>, !llvm.ptr<1>
+// CHECK: arith.negf
+// CHECK: llvm.store {{.*}} : f32, !llvm.ptr<1>
 pgkp.kernel private @matmul(%a: tensor<?x?xf32>, %w: tensor<?x32xf32>, %o: tensor<?x32xf32>) -> (tensor<?x32xf32>)
     dims(m, k) args([m, k], [k, 32], [m, 32]) {
   %zero = arith.constant 0.0 : f32

@@ -56,10 +56,13 @@ LogicalResult checkNVVMTarget(Location loc, StringRef chip, StringRef features);
 
 /// Emits the kernel as a gpu.module named `moduleName` with one device function
 /// at the builder's insertion point. The facts hold for every launch; they
-/// become constants, multiples and assumptions. The kernel is not changed.
+/// become constants, multiples and assumptions. A null `config`, or one that
+/// names no device family, leaves the choice to rules. The kernel is not
+/// changed.
 FailureOr<gpu::GPUModuleOp>
 emitNVVMModule(KernelOp kernel, ArrayRef<FactAttr> facts, StringRef chip,
-               StringRef features, OpBuilder &builder, StringRef moduleName);
+               StringRef features, OpBuilder &builder, StringRef moduleName,
+               ConfigAttr config = {});
 
 /// Lowers a module of emitNVVMModule to the LLVM dialect, in place.
 LogicalResult lowerNVVMModule(gpu::GPUModuleOp module);
@@ -76,10 +79,9 @@ FailureOr<std::string> translateNVVMModule(gpu::GPUModuleOp module,
 /// All of the above on a copy of the kernel. Thread-safe for kernels of
 /// different contexts. Needs registerNVVMCodegen on the context's registry.
 /// On failure one error was emitted at the kernel or an operation in it.
-FailureOr<NVVMKernel> compileKernelToPTX(KernelOp kernel,
-                                         ArrayRef<FactAttr> facts,
-                                         StringRef chip,
-                                         StringRef features = "");
+FailureOr<NVVMKernel>
+compileKernelToPTX(KernelOp kernel, ArrayRef<FactAttr> facts, StringRef chip,
+                   StringRef features = "", ConfigAttr config = {});
 
 /// Dialects and translations that code generation for NVVM needs.
 void registerNVVMCodegen(DialectRegistry &registry);

@@ -96,12 +96,25 @@ def CodegenNVVMPass : Pass<"pgkp-codegen-nvvm", "::mlir::ModuleOp"> {
     scratch memory. The kernel stays. A kernel's `pgkp.facts` hold for every
     launch.
 
-    Every result element is computed on demand from the elements of the
-    producers that it needs, whatever was fused. Where a reduction does not
+    A matrix product and what follows it becomes a tiled kernel: operands come
+    by asynchronous copies of 16 bytes into a ring of stages in shared memory,
+    warps multiply with mma.sync (bf16, f16; f32 as tf32 only if the
+    configuration asks for it) or fma (f32), sums are f32, and the epilogue runs
+    where tiles are stored. Any layout, batch and ragged extent is right; rows
+    that no 16-byte chunk starts at are copied by elements.
+
+    Otherwise every result element is computed on demand from the elements of
+    the producers that it needs, whatever was fused. Where a reduction does not
     depend on the trailing dimensions of the result (softmax, RMSNorm), one block
     takes one row at a time: it reduces together through shared memory and
-    shares the columns. Otherwise one thread takes one element. Both stride over
-    the grid, so any grid size is right.
+    shares the columns. Otherwise one thread takes 16 bytes of neighbouring
+    elements where the tensors are aligned for it, else one element. All stride
+    over the grid, so any grid size is right.
+
+    Names of a product's configuration: `family` ("mma"; any other, or none:
+    by rules), `bm`, `bn`, `bk` the tile's rows, columns and depth, `wm`, `wn` a
+    warp's rows and columns, `stages`, `group` row tiles that are walked before
+    the next column tile, `math` ("tf32").
 
     Parameters are one pointer for each tensor argument (contiguous), one value
     for each scalar, then one i64 for each extent. The module's attribute
@@ -126,6 +139,8 @@ def CodegenNVVMPass : Pass<"pgkp-codegen-nvvm", "::mlir::ModuleOp"> {
            "Chip to compile for, as LLVM names it">,
     Option<"features", "features", "std::string", /*default=*/"",
            "PTX version as +ptxNN; empty: the least that the chip needs">,
+    Option<"config", "config", "std::string", /*default=*/"",
+           "A #pgkp.config dictionary for all kernels; empty: by rules">,
   ];
 }
 

@@ -23,7 +23,7 @@ class Kernel:
 
     def __init__(self, name, chip, text, launch):
         self.name, self.chip, self.text = name, chip, text
-        self.grid, self.block, self.params = launch
+        self.grid, self.block, self.params, self.shared = launch
         found = re.findall(r"\.entry\s+([\w$]+)|define ptx_kernel void @([\w$]+)", text)
         if len(found) != 1:
             raise ValueError(f"{name}: expected one entry, found {len(found)}")
@@ -46,7 +46,8 @@ def parse_launch(text):
               re.findall(r'\{index = (\d+) : i64, kind = "(\w+)"\}', text)]
     if len(grid) != 3 or len(block) != 3 or not params:
         raise ValueError(f"cannot read launch: {text[:200]}")
-    return grid, block, params
+    shared = int(re.search(r"shared_bytes = (\d+) : i64", text)[1])
+    return grid, block, params, shared
 
 
 def read_kernels(module):

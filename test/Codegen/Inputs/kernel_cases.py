@@ -279,6 +279,7 @@ def main():
             cases.append({"kernel": name, "symbol": code.symbol, "extents": extents,
                           "grid": device_kernels.evaluate(code.grid[0], extents),
                           "block": code.block[0], "params": code.params,
+                          "shared": code.shared,
                           "args": len(arrays), "results": len(expected), "data": f"{number}.npz"})
     with open(os.path.join(args.folder, "cases.json"), "w") as f:
         json.dump(cases, f, indent=1)
