@@ -71,8 +71,7 @@ Value DeviceBuilder::select(Value condition, Operand x, Operand y, Type type) {
 }
 
 Value DeviceBuilder::offset(Value pointer, Operand bytes) {
-  auto known =
-      bytes.value ? getConstantIntValue(bytes.value) : bytes.constant;
+  auto known = bytes.value ? getConstantIntValue(bytes.value) : bytes.constant;
   if (known == 0)
     return pointer;
   if (known)
@@ -109,8 +108,8 @@ SmallVector<Value> DeviceBuilder::elements(Value vector) {
 SmallVector<Value> DeviceBuilder::fields(Value aggregate, unsigned count) {
   SmallVector<Value> values;
   for (unsigned i = 0; i < count; ++i)
-    values.push_back(LLVM::ExtractValueOp::create(b, loc, aggregate,
-                                                  ArrayRef<int64_t>{i}));
+    values.push_back(
+        LLVM::ExtractValueOp::create(b, loc, aggregate, ArrayRef<int64_t>{i}));
   return values;
 }
 
@@ -137,10 +136,10 @@ SmallVector<Value> DeviceBuilder::loadMatrices(Value pointer, bool transpose) {
   auto type = LLVM::LLVMStructType::getLiteral(
       b.getContext(), SmallVector<Type>(4, b.getI32Type()));
   auto shape = NVVM::LdStMatrixShapeAttr::get(b.getContext(), 8, 8);
-  Value result = NVVM::LdMatrixOp::create(
-      b, loc, type, pointer, 4u,
-      transpose ? NVVM::MMALayout::col : NVVM::MMALayout::row, shape,
-      NVVM::LdStMatrixEltType::B16);
+  Value result = NVVM::LdMatrixOp::create(b, loc, type, pointer, 4u,
+                                          transpose ? NVVM::MMALayout::col
+                                                    : NVVM::MMALayout::row,
+                                          shape, NVVM::LdStMatrixEltType::B16);
   return fields(result, 4);
 }
 

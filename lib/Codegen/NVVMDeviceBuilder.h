@@ -50,9 +50,7 @@ public:
   Value min(Value x, Operand y) { return binary<arith::MinSIOp>(x, y); }
   Value max(Value x, Operand y) { return binary<arith::MaxSIOp>(x, y); }
   Value cmp(arith::CmpIPredicate predicate, Value x, Operand y);
-  Value lt(Value x, Operand y) {
-    return cmp(arith::CmpIPredicate::slt, x, y);
-  }
+  Value lt(Value x, Operand y) { return cmp(arith::CmpIPredicate::slt, x, y); }
   Value eq(Value x, Operand y) { return cmp(arith::CmpIPredicate::eq, x, y); }
   /// Both hold; a null one always does.
   Value both(Value x, Value y);

@@ -67,7 +67,6 @@ unsigned KernelEmitter::conditionalDepth() const {
   return 0;
 }
 
-
 Value KernelEmitter::fail(Operation *op, const Twine &message, Type type) {
   if (!failed)
     emitError(op->getLoc(), message);

@@ -153,9 +153,8 @@ void KernelEmitter::storeLanes(
     }
     DeviceBuilder d(b, loc);
     Type elementType = values[number][0].getType();
-    Value address =
-        LLVM::GEPOp::create(b, loc, pointer.getType(), elementType, pointer,
-                            ValueRange{d.toI64(offset)});
+    Value address = LLVM::GEPOp::create(b, loc, pointer.getType(), elementType,
+                                        pointer, ValueRange{d.toI64(offset)});
     d.store(d.vector(values[number]), address,
             std::min(laneBytes(elementType) * count, 16u));
   }

@@ -98,12 +98,13 @@ SmallVector<Value> KernelEmitter::computeLinalg(linalg::LinalgOp op,
       length = size && length != ShapedType::kDynamic ? length * *size
                                                       : ShapedType::kDynamic;
     }
-    probe->push_back({op, unsigned(scopes.size() - 1), length,
-                      SmallVector<Value>(index)});
+    probe->push_back(
+        {op, unsigned(scopes.size() - 1), length, SmallVector<Value>(index)});
   }
 
-  bool uniform = !probe && llvm::all_of(
-                              scopes, [](auto &scope) { return scope->uniform; });
+  bool uniform = !probe && llvm::all_of(scopes, [](auto &scope) {
+    return scope->uniform;
+  });
   if (uniform) {
     SmallVector<Operation *> combiners;
     for (unsigned i = 0; i < op->getNumResults(); ++i) {

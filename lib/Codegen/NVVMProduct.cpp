@@ -48,8 +48,7 @@ static bool multipliesAndAdds(Block &body) {
   return false;
 }
 
-std::optional<Product>
-mlir::pgkp::nvvm::matchProduct(linalg::LinalgOp op) {
+std::optional<Product> mlir::pgkp::nvvm::matchProduct(linalg::LinalgOp op) {
   if (op.getNumDpsInputs() != 2 || op.getNumDpsInits() != 1 ||
       op.getNumReductionLoops() != 1 || op->getNumResults() != 1)
     return std::nullopt;
@@ -115,8 +114,8 @@ static unsigned elementBytes(const Product &product) {
 
 unsigned mlir::pgkp::nvvm::sharedBytes(const Product &product,
                                        const ProductTiles &tiles) {
-  unsigned stage = (tiles.rows + tiles.columns) * tiles.depth *
-                   elementBytes(product);
+  unsigned stage =
+      (tiles.rows + tiles.columns) * tiles.depth * elementBytes(product);
   // The results pass through the same memory, in rows padded by 16 bytes.
   unsigned results = tiles.rows * (tiles.columns * 4 + 16);
   return std::max(tiles.stages * stage, results);
@@ -180,8 +179,8 @@ mlir::pgkp::nvvm::chooseTiles(Location loc, const Product &product,
       tiles.rows <= 256 && tiles.columns <= 256 && tiles.depth <= 128 &&
       tiles.rows >= 16 && tiles.columns >= 32 && tiles.depth >= 16 &&
       tiles.rows % tiles.warpRows == 0 &&
-      tiles.columns % tiles.warpColumns == 0 &&
-      tiles.warpRows % rowStep == 0 && tiles.warpColumns % columnStep == 0 &&
+      tiles.columns % tiles.warpColumns == 0 && tiles.warpRows % rowStep == 0 &&
+      tiles.warpColumns % columnStep == 0 &&
       tiles.warpRows * tiles.warpColumns <= 4096 && tiles.threads() <= 512 &&
       sharedBytes(product, tiles) <= kSharedLimit;
   if (!fits)

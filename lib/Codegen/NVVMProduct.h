@@ -44,9 +44,7 @@ struct ProductTiles {
   /// Row tiles that neighbouring blocks walk before the next column tile.
   unsigned group = 8;
 
-  unsigned warps() const {
-    return rows / warpRows * (columns / warpColumns);
-  }
+  unsigned warps() const { return rows / warpRows * (columns / warpColumns); }
   unsigned threads() const { return warps() * 32; }
 };
 

@@ -63,8 +63,7 @@ void ProductEmitter::forEachTile(unsigned rows, unsigned columns,
   Value columnTiles = d.ceilDiv(numColumns, columns);
   Value tiles = d.mul(rowTiles, columnTiles);
   Value total = d.mul(tiles, numBatches);
-  Value first =
-      d.toIndex(NVVM::BlockIdXOp::create(b, loc, b.getI32Type()));
+  Value first = d.toIndex(NVVM::BlockIdXOp::create(b, loc, b.getI32Type()));
   Value step = d.toIndex(NVVM::GridDimXOp::create(b, loc, b.getI32Type()));
   auto loop = scf::ForOp::create(b, loc, first, total, step);
   e.pushScope(loop, loop.getBody(), /*uniform=*/true);
@@ -126,26 +125,26 @@ void ProductEmitter::storeElements(const ProductTile &tile, Value row,
   }
   Value result = product.op->getResult(0);
   Type sumType = getElementTypeOrSelf(result.getType());
-  AffineMap map = product.op.getMatchingIndexingMap(
-      product.op.getDpsInitOperand(0));
+  AffineMap map =
+      product.op.getMatchingIndexingMap(product.op.getDpsInitOperand(0));
   SmallVector<Value> ivs = loopIndex(tile, row, column, Value());
   SmallVector<Value> index;
   for (AffineExpr expr : map.getResults())
     index.push_back(ivs[cast<AffineDimExpr>(expr).getPosition()]);
-  e.storeLanes(mapping, index, lanes,
-               [&](unsigned lane, ArrayRef<Value> laneIndex) {
-                 Value sum = words[lane];
-                 Value init = product.op.getDpsInitOperand(0)->get();
-                 if (!e.isZero(init)) {
-                   Value start = e.evaluate(init, laneIndex);
-                   if (start.getType() != sum.getType())
-                     start = arith::ExtFOp::create(b, loc, sum.getType(), start);
-                   sum = arith::AddFOp::create(b, loc, start, sum);
-                 }
-                 if (sumType != sum.getType())
-                   sum = arith::TruncFOp::create(b, loc, sumType, sum);
-                 e.define(result, laneIndex, sum);
-               });
+  e.storeLanes(
+      mapping, index, lanes, [&](unsigned lane, ArrayRef<Value> laneIndex) {
+        Value sum = words[lane];
+        Value init = product.op.getDpsInitOperand(0)->get();
+        if (!e.isZero(init)) {
+          Value start = e.evaluate(init, laneIndex);
+          if (start.getType() != sum.getType())
+            start = arith::ExtFOp::create(b, loc, sum.getType(), start);
+          sum = arith::AddFOp::create(b, loc, start, sum);
+        }
+        if (sumType != sum.getType())
+          sum = arith::TruncFOp::create(b, loc, sumType, sum);
+        e.define(result, laneIndex, sum);
+      });
 }
 
 void ProductEmitter::storeTile(const ProductTile &tile, unsigned rows,
@@ -159,8 +158,8 @@ void ProductEmitter::storeTile(const ProductTile &tile, unsigned rows,
              Value inside = d.both(d.lt(row, tile.rowLimit),
                                    d.lt(column, tile.columnLimit));
              ifThen(inside, /*uniform=*/false, [&] {
-               Value at = d.offset(
-                   sums, d.add(d.mul(row, pitch), d.mul(column, 4)));
+               Value at =
+                   d.offset(sums, d.add(d.mul(row, pitch), d.mul(column, 4)));
                storeElements(tile, d.add(tile.firstRow, d.toIndex(row)),
                              d.add(tile.firstColumn, d.toIndex(column)), at,
                              lanes);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 /// \file Matrix products for every chip since sm_80: operands come by
 /// asynchronous copies into a ring of stages in shared memory, warps multiply
-/// with mma.sync (bf16, f16, tf32) or fma (f32). Rows of a tile lie in chunks of
-/// 16 bytes, which are permuted within 128 bytes so that neither the copies nor
-/// ldmatrix meet in a bank.
+/// with mma.sync (bf16, f16, tf32) or fma (f32). Rows of a tile lie in chunks
+/// of 16 bytes, which are permuted within 128 bytes so that neither the copies
+/// nor ldmatrix meet in a bank.
 #include "NVVMProductEmitter.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -108,8 +108,7 @@ OperandTile MmaProduct::describe(OpOperand *operand, bool isLhs) {
   tile.isLhs = isLhs;
   tile.elementBytes = product.elementType.getWidth() / 8;
   AffineMap map = product.op.getMatchingIndexingMap(operand);
-  unsigned last =
-      cast<AffineDimExpr>(map.getResults().back()).getPosition();
+  unsigned last = cast<AffineDimExpr>(map.getResults().back()).getPosition();
   tile.alongDepth = last != product.column &&
                     !(isLhs && llvm::is_contained(product.rows, last));
   unsigned across = isLhs ? t.rows : t.columns;
@@ -125,8 +124,7 @@ OperandTile MmaProduct::describe(OpOperand *operand, bool isLhs) {
       arg.getArgNumber() < firstDestination) {
     tile.arg = arg;
     tile.aligned = e.isAligned(
-        arg, e.dimOf(operand->get(), map.getNumResults() - 1),
-        tile.perChunk());
+        arg, e.dimOf(operand->get(), map.getNumResults() - 1), tile.perChunk());
   }
   return tile;
 }
@@ -182,19 +180,16 @@ CopyPlan MmaProduct::planCopies(const OperandTile &tile,
     SmallVector<Value> ivs =
         tile.isLhs ? loopIndex(at, position, Value(), d.toIndex(depth))
                    : loopIndex(at, Value(), position, d.toIndex(depth));
-    plan.sources.push_back(
-        d.mul(d.toI64(offsetOf(ivs)), tile.elementBytes));
+    plan.sources.push_back(d.mul(d.toI64(offsetOf(ivs)), tile.elementBytes));
     plan.depths.push_back(depth);
-    plan.destinations.push_back(
-        d.add(d.mul(row, tile.rowBytes()),
-              d.mul(permute(tile, row, chunk), 16)));
+    plan.destinations.push_back(d.add(d.mul(row, tile.rowBytes()),
+                                      d.mul(permute(tile, row, chunk), 16)));
     Value inside = d.lt(across, limit);
     if ((pass + 1) * t.threads() > chunks)
       inside = d.both(inside, d.lt(row, tile.outer));
     plan.inside.push_back(inside);
   }
-  plan.perDepth =
-      d.mul(d.toI64(strides[product.depth]), tile.elementBytes);
+  plan.perDepth = d.mul(d.toI64(strides[product.depth]), tile.elementBytes);
   return plan;
 }
 
@@ -239,35 +234,36 @@ void MmaProduct::copyElements(const OperandTile &tile, const ProductTile &at,
   Value firstDepth = d.mul(depthTile, t.depth);
   forI32(thread, d.i32(tile.outer * tile.inner), t.threads(),
          /*uniform=*/false, [&](Value place) {
-    Value row = d.div(place, tile.inner);
-    Value column = d.rem(place, tile.inner);
-    Value across = tile.alongDepth ? row : column;
-    Value depth = d.add(tile.alongDepth ? column : row, firstDepth);
-    Value inside = d.both(
-        d.lt(across, tile.isLhs ? at.rowLimit : at.columnLimit),
-        d.lt(depth, d.toI32(numDepth)));
-    Value element = e.select(
-        inside, product.elementType,
-        [&]() -> Value {
-          Value origin = tile.isLhs ? at.firstRow : at.firstColumn;
-          Value position = d.add(origin, d.toIndex(across));
-          SmallVector<Value> ivs =
-              tile.isLhs ? loopIndex(at, position, Value(), d.toIndex(depth))
+           Value row = d.div(place, tile.inner);
+           Value column = d.rem(place, tile.inner);
+           Value across = tile.alongDepth ? row : column;
+           Value depth = d.add(tile.alongDepth ? column : row, firstDepth);
+           Value inside =
+               d.both(d.lt(across, tile.isLhs ? at.rowLimit : at.columnLimit),
+                      d.lt(depth, d.toI32(numDepth)));
+           Value element = e.select(
+               inside, product.elementType,
+               [&]() -> Value {
+                 Value origin = tile.isLhs ? at.firstRow : at.firstColumn;
+                 Value position = d.add(origin, d.toIndex(across));
+                 SmallVector<Value> ivs =
+                     tile.isLhs
+                         ? loopIndex(at, position, Value(), d.toIndex(depth))
                          : loopIndex(at, Value(), position, d.toIndex(depth));
-          return evaluateOperand(tile.operand, ivs);
-        },
-        [&]() -> Value {
-          return arith::ConstantOp::create(b, loc,
-                                           b.getZeroAttr(product.elementType));
-        });
-    Value chunk = d.div(column, tile.perChunk());
-    Value bytes = d.add(d.mul(permute(tile, row, chunk), 16),
-                        d.mul(d.rem(column, tile.perChunk()),
-                              tile.elementBytes));
-    Value to = d.offset(d.offset(stage, tile.start),
-                        d.add(d.mul(row, tile.rowBytes()), bytes));
-    d.store(element, to, tile.elementBytes);
-  });
+                 return evaluateOperand(tile.operand, ivs);
+               },
+               [&]() -> Value {
+                 return arith::ConstantOp::create(
+                     b, loc, b.getZeroAttr(product.elementType));
+               });
+           Value chunk = d.div(column, tile.perChunk());
+           Value bytes =
+               d.add(d.mul(permute(tile, row, chunk), 16),
+                     d.mul(d.rem(column, tile.perChunk()), tile.elementBytes));
+           Value to = d.offset(d.offset(stage, tile.start),
+                               d.add(d.mul(row, tile.rowBytes()), bytes));
+           d.store(element, to, tile.elementBytes);
+         });
 }
 
 //===----------------------------------------------------------------------===//
@@ -289,10 +285,9 @@ Value MmaProduct::tf32Word(Value stage, const OperandTile &tile, Value depth,
                 4);
 }
 
-SmallVector<Value> MmaProduct::multiplyMma(Value stage,
-                                           ArrayRef<Value> start) {
+SmallVector<Value> MmaProduct::multiplyMma(Value stage, ArrayRef<Value> start) {
   bool narrow = t.math == ProductMath::mma16;
-  NVVM::MMATypes type = !narrow ? NVVM::MMATypes::tf32
+  NVVM::MMATypes type = !narrow                        ? NVVM::MMATypes::tf32
                         : product.elementType.isBF16() ? NVVM::MMATypes::bf16
                                                        : NVVM::MMATypes::f16;
   unsigned step = narrow ? 16 : 8; // depth of an instruction: two chunks
@@ -307,16 +302,16 @@ SmallVector<Value> MmaProduct::multiplyMma(Value stage,
     if (lhs.alongDepth) {
       Value row = d.add(d.add(low, d.mul(bit3, 8)), warpRow);
       Value chunk = d.bxor(d.bxor(bit4, permutation(lhs, low)), k * 2);
-      Value at = d.offset(
-          base, d.add(d.mul(row, lhs.rowBytes()), d.mul(chunk, 16)));
+      Value at =
+          d.offset(base, d.add(d.mul(row, lhs.rowBytes()), d.mul(chunk, 16)));
       return d.loadMatrices(d.offset(at, i * 16 * lhs.rowBytes()), false);
     }
     if (usesMatrices(lhs)) {
       Value row = d.add(low, d.mul(bit4, 8));
       Value chunk = d.bxor(d.bxor(bit3, permutation(lhs, low)),
                            d.add(d.shr(warpRow, 3), i * 2));
-      Value at = d.offset(
-          base, d.add(d.mul(row, lhs.rowBytes()), d.mul(chunk, 16)));
+      Value at =
+          d.offset(base, d.add(d.mul(row, lhs.rowBytes()), d.mul(chunk, 16)));
       return d.loadMatrices(d.offset(at, k * 16 * lhs.rowBytes()), true);
     }
     SmallVector<Value> words;
@@ -331,16 +326,16 @@ SmallVector<Value> MmaProduct::multiplyMma(Value stage,
     if (rhs.alongDepth) {
       Value row = d.add(d.add(low, d.mul(bit4, 8)), warpColumn);
       Value chunk = d.bxor(d.bxor(bit3, permutation(rhs, low)), k * 2);
-      Value at = d.offset(
-          base, d.add(d.mul(row, rhs.rowBytes()), d.mul(chunk, 16)));
+      Value at =
+          d.offset(base, d.add(d.mul(row, rhs.rowBytes()), d.mul(chunk, 16)));
       return d.loadMatrices(d.offset(at, j * 16 * rhs.rowBytes()), false);
     }
     if (usesMatrices(rhs)) {
       Value row = d.add(low, d.mul(bit3, 8));
       Value chunk = d.bxor(d.bxor(bit4, permutation(rhs, low)),
                            d.add(d.shr(warpColumn, 3), j * 2));
-      Value at = d.offset(
-          base, d.add(d.mul(row, rhs.rowBytes()), d.mul(chunk, 16)));
+      Value at =
+          d.offset(base, d.add(d.mul(row, rhs.rowBytes()), d.mul(chunk, 16)));
       return d.loadMatrices(d.offset(at, k * 16 * rhs.rowBytes()), true);
     }
     SmallVector<Value> words;
@@ -371,10 +366,9 @@ SmallVector<Value> MmaProduct::multiplyMma(Value stage,
         // Back and forth, so that a fragment is used twice in a row.
         unsigned i = j % 2 == 0 ? n : rowTiles - 1 - n;
         unsigned at = (i * columnTiles + j) * 4;
-        SmallVector<Value> result =
-            d.mma(type, left[i],
-                  ArrayRef<Value>(right[j / 2]).slice((j % 2) * 2, 2),
-                  ArrayRef<Value>(sums).slice(at, 4));
+        SmallVector<Value> result = d.mma(
+            type, left[i], ArrayRef<Value>(right[j / 2]).slice((j % 2) * 2, 2),
+            ArrayRef<Value>(sums).slice(at, 4));
         llvm::copy(result, sums.begin() + at);
       }
     left = std::move(nextLeft);
@@ -386,8 +380,7 @@ SmallVector<Value> MmaProduct::multiplyMma(Value stage,
 /// A warp is 4 x 8 lanes. A lane has the rows lane/8 + 4i, and of each group of
 /// 32 columns four: neighbours where the columns are innermost in memory, else
 /// every eighth.
-SmallVector<Value> MmaProduct::multiplyFma(Value stage,
-                                           ArrayRef<Value> start) {
+SmallVector<Value> MmaProduct::multiplyFma(Value stage, ArrayRef<Value> start) {
   SmallVector<Value> sums(start);
   unsigned rowCount = t.warpRows / 4, columnCount = t.warpColumns / 8;
   Value laneRow = d.shr(lane, 3), laneColumn = d.band(lane, 7);
@@ -399,8 +392,8 @@ SmallVector<Value> MmaProduct::multiplyFma(Value stage,
       Value row = d.add(d.add(warpRow, laneRow), i * 4);
       if (lhs.alongDepth) {
         Value chunk = permute(lhs, row, d.i32(k0 / 4));
-        Value at = d.offset(
-            left, d.add(d.mul(row, lhs.rowBytes()), d.mul(chunk, 16)));
+        Value at =
+            d.offset(left, d.add(d.mul(row, lhs.rowBytes()), d.mul(chunk, 16)));
         for (auto [k, v] : llvm::enumerate(d.elements(d.load(at, vec, 16))))
           x[k].push_back(v);
         continue;
@@ -429,8 +422,8 @@ SmallVector<Value> MmaProduct::multiplyFma(Value stage,
         Value chunk =
             permute(rhs, d.i32(k0 + k),
                     d.add(d.add(d.shr(warpColumn, 2), laneColumn), j * 2));
-        Value at = d.offset(
-            right, d.add(d.mul(chunk, 16), (k0 + k) * rhs.rowBytes()));
+        Value at =
+            d.offset(right, d.add(d.mul(chunk, 16), (k0 + k) * rhs.rowBytes()));
         llvm::append_range(y[k], d.elements(d.load(at, vec, 16)));
       }
     }
@@ -459,8 +452,8 @@ void MmaProduct::storeSums(ArrayRef<Value> sums, unsigned pitch) {
           d.store(rest.front(), d.offset(at, d.mul(column, 4)), 4);
         } else if (j % 4 == 0) {
           Value column = d.add(d.add(warpColumn, d.mul(laneColumn, 4)), j * 8);
-          d.store(d.vector(rest.take_front(4)),
-                  d.offset(at, d.mul(column, 4)), 16);
+          d.store(d.vector(rest.take_front(4)), d.offset(at, d.mul(column, 4)),
+                  16);
         }
       }
     }
@@ -511,8 +504,7 @@ void MmaProduct::emitTile(const ProductTile &at) {
   // which is the next to be written.
   d.waitCopies(t.stages - 2);
   d.barrier();
-  fetch(d.add(loop.getInductionVar(), t.stages - 1),
-        d.offset(shared, writing));
+  fetch(d.add(loop.getInductionVar(), t.stages - 1), d.offset(shared, writing));
   SmallVector<Value> next =
       multiply(d.offset(shared, reading),
                SmallVector<Value>(args.take_front(numSums())));
@@ -529,8 +521,7 @@ void MmaProduct::emitTile(const ProductTile &at) {
   d.waitCopies(0);
   d.barrier();
   unsigned pitch = t.columns * 4 + 16;
-  storeSums(SmallVector<Value>(loop.getResults().take_front(numSums())),
-            pitch);
+  storeSums(SmallVector<Value>(loop.getResults().take_front(numSums())), pitch);
   d.barrier();
   storeTile(at, t.rows, t.columns, shared, pitch, thread, t.threads());
   d.barrier(); // the next tile's copies go to the same memory
