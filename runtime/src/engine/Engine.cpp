@@ -9,7 +9,9 @@
 #include "prepare/BuildBundle.h"
 
 #include <algorithm>
+#include <functional>
 #include <sys/stat.h>
+#include <thread>
 
 namespace pgkp::rt {
 
@@ -85,6 +87,7 @@ Expected<std::shared_ptr<Engine>> Engine::create(EngineOptions options) {
 
   StoreOptions storeOptions;
   storeOptions.directory = o.cacheDir ? *o.cacheDir : defaultStoreDirectory();
+  storeOptions.announce = !o.cacheDir;
   impl->store = Store::open(storeOptions);
 
   impl->workerOptions = WorkerOptions::fromEnvironment(
@@ -126,6 +129,34 @@ std::string Engine::metricsJson() const {
   return computeMetrics(info, events());
 }
 
+/// The stored bundle, or a new one that one process builds while the others
+/// wait for it.
+static Expected<std::vector<uint8_t>>
+bundleOnce(Store &store, const Digest &key,
+           const std::function<Expected<std::vector<uint8_t>>()> &build) {
+  constexpr TimeNs patience = 60 * kNsPerSecond;
+  if (auto bundle = store.getBundle(key))
+    return bundle;
+  const SteadyClock clock;
+  const TimeNs asked = clock.now();
+  Expected<Lease> lease = store.lease(key);
+  while (!lease && lease.error().code == Code::unavailable &&
+         clock.now() - asked < patience) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    lease = store.lease(key);
+  }
+  // Who held the lease until now has put it.
+  if (auto bundle = store.getBundle(key))
+    return bundle;
+  const TimeNs begin = clock.now();
+  PGKP_ASSIGN(std::vector<uint8_t> bundle, build());
+  if (Status s =
+          store.putBundle(key, bundle, toSeconds(clock.now() - begin) * 1e3);
+      !s)
+    log(LogLevel::info, "store: {}", s.error().message);
+  return bundle;
+}
+
 Expected<std::vector<uint8_t>>
 Engine::bundleFor(const std::string &name, std::vector<uint8_t> source,
                   const std::vector<std::string> &targets,
@@ -154,15 +185,11 @@ Engine::bundleFor(const std::string &name, std::vector<uint8_t> source,
   const Digest key = hasher.finish();
 
   const TimeNs begin = impl->clock.now();
-  auto bundle = impl->store->getBundle(key);
-  if (!bundle) {
-    bundle = buildBundle(options,
-                         {.name = name, .module = source, .targets = parsed});
-    if (!bundle)
-      return tl::unexpected<Error>(bundle.error());
-    if (Status s = impl->store->putBundle(key, *bundle); !s)
-      log(LogLevel::info, "store: {}", s.error().message);
-  }
+  PGKP_ASSIGN(std::vector<uint8_t> bundle, bundleOnce(*impl->store, key, [&] {
+                return buildBundle(
+                    options,
+                    {.name = name, .module = source, .targets = parsed});
+              }));
   if (buildSeconds)
     *buildSeconds = toSeconds(impl->clock.now() - begin);
   return bundle;

@@ -243,6 +243,7 @@ void LoadedModule::Impl::startPreparation(std::unique_ptr<Policy> policy) {
   }
   for (KeyId key = 0; key < module->keys().size(); ++key)
     contentKeys.push_back(contentKey(compileSpec(key), module->producer()));
+  leases = std::make_unique<JobLeases>(*e.store, e.clock);
 
   const TimeNs now = engine->now();
   auto forecaster =
@@ -310,12 +311,33 @@ void LoadedModule::Impl::applyMeasurement(KeyId key, double genericNs,
 void LoadedModule::Impl::findStored() {
   Engine::Impl &e = engine->get();
   for (KeyId key = 0; key < module->keys().size(); ++key) {
-    if (module->isGeneric(key) || !e.store->contains(contentKeys[key]))
+    if (module->isGeneric(key))
       continue;
+    if (!e.store->contains(contentKeys[key])) {
+      rememberBuilt(key);
+      continue;
+    }
     brain->onStored(key);
     if (auto tuning = e.store->getTuning(contentKeys[key], e.device->name()))
       applyMeasurement(key, tuning->genericNs, tuning->variantNs);
   }
+}
+
+/// A variant that another compiler built in earlier runs is built again, unless
+/// it was measured to be no better or a profile says more.
+void LoadedModule::Impl::rememberBuilt(KeyId key) {
+  constexpr double probability = 0.5, slackS = 10;
+  Engine::Impl &e = engine->get();
+  if (e.options.profile)
+    return;
+  const auto known = e.store->getRecipe(recipeKey(compileSpec(key)));
+  if (!known || known->built_s == 0 || !known->built_key)
+    return;
+  if (auto tuning =
+          e.store->getTuning(toDigest(*known->built_key), e.device->name());
+      tuning && !worth(tuning->genericNs, tuning->variantNs))
+    return;
+  brain->onHint(key, probability, slackS, engine->now());
 }
 
 //===-- Planning thread
@@ -433,6 +455,8 @@ void LoadedModule::Impl::apply(Input &input, TimeNs now) {
           raise(in.key);
         } else if constexpr (std::is_same_v<T, ResultInput>) {
           onResult(in.result, now);
+        } else if constexpr (std::is_same_v<T, StoredInput>) {
+          brain->onStored(in.key);
         } else if constexpr (std::is_same_v<T, LoadedInput>) {
           recorder->onStageTimes(in.key, 0, in.seconds * 1e3);
           brain->onLoaded(in.key, in.seconds, now);
@@ -470,7 +494,10 @@ void LoadedModule::Impl::onResult(CompileResult &result, TimeNs now) {
   } else if (result.outcome != JobOutcome::cancelled) {
     log(LogLevel::info, "preparing {}: {}", module->describe(key),
         result.message);
+    if (result.outcome == JobOutcome::rejected)
+      engine->get().store->noteRefused(recipe(key), result.message);
   }
+  leases->done(contentKeys[key]);
   brain->onJobResult(key, result, now);
 }
 
@@ -500,7 +527,7 @@ TimeNs LoadedModule::Impl::planningRound(TimeNs now) {
     drainHistory(now);
     for (Input &input : batch)
       apply(input, engine->now());
-    if (!batch.empty() || engine->now() >= planDue)
+    if (leases->poll() || !batch.empty() || engine->now() >= planDue)
       planDue = brain->plan(engine->now());
     if (exercising)
       exercise();
@@ -537,12 +564,24 @@ void LoadedModule::Impl::record(Event event) {
 }
 
 bool LoadedModule::Impl::startJob(KeyId key, JobId job) {
-  const JobId id = jobOf(moduleNumber, job);
-  if (!jobs->submit(compileJob(key, id)))
+  switch (leases->take(contentKeys[key])) {
+  case JobLeases::Turn::ours:
+    break;
+  case JobLeases::Turn::stored:
+    push(StoredInput{key}, /*wake=*/true);
     return false;
+  case JobLeases::Turn::theirs:
+    return false;
+  }
+  const JobId id = jobOf(moduleNumber, job);
+  if (!jobs->submit(compileJob(key, id))) {
+    leases->done(contentKeys[key]);
+    return false;
+  }
   jobKeys.emplace(id, key);
   if (demanded[key])
     jobs->raise(id);
+  engine->get().store->noteAsked(recipe(key));
   return true;
 }
 
@@ -583,6 +622,11 @@ CompileSpec LoadedModule::Impl::compileSpec(KeyId key) const {
 CompileJob LoadedModule::Impl::compileJob(KeyId key, JobId job) const {
   return makeCompileJob(job, contentKeys[key], compileSpec(key),
                         module->describe(key));
+}
+
+schema::RecipeT LoadedModule::Impl::recipe(KeyId key) const {
+  return makeRecipe(compileSpec(key), contentKeys[key],
+                    std::string(module->producer()));
 }
 
 /// Keeps every worker busy with variants that are known already.

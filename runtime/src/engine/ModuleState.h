@@ -9,6 +9,7 @@
 #include "dispatch/DispatchTable.h"
 #include "engine/Brain.h"
 #include "engine/Engine.h"
+#include "engine/JobLeases.h"
 #include "engine/SharedLoop.h"
 #include "history/History.h"
 #include "history/ProfileRecorder.h"
@@ -109,6 +110,10 @@ struct DemandInput {
 struct ResultInput {
   CompileResult result;
 };
+/// Another process compiled it.
+struct StoredInput {
+  KeyId key;
+};
 struct LoadedInput {
   KeyId key;
   double seconds;
@@ -124,9 +129,10 @@ struct LoadFailedInput {
   KeyStage next; ///< absent: compile it again; stored: load it again; failed:
                  ///< neither
 };
-using Input = std::variant<RequestInput, RequestDoneInput, AnnounceInput,
-                           HintInput, MissInput, DemandInput, ResultInput,
-                           LoadedInput, MeasuredInput, LoadFailedInput>;
+using Input =
+    std::variant<RequestInput, RequestDoneInput, AnnounceInput, HintInput,
+                 MissInput, DemandInput, ResultInput, StoredInput, LoadedInput,
+                 MeasuredInput, LoadFailedInput>;
 
 struct LoadedModule::Impl final : BrainActions {
   std::shared_ptr<const Module> module;
@@ -175,6 +181,7 @@ struct LoadedModule::Impl final : BrainActions {
   std::vector<std::vector<int64_t>> sampleExtents; ///< by key; empty: none seen
   std::unique_ptr<ProfileRecorder> recorder;
   std::vector<Digest> contentKeys; ///< by key
+  std::unique_ptr<JobLeases> leases;
   schema::TargetT compileTarget;
   schema::CodeFormat compileFormat = schema::CodeFormat::elf;
   std::map<JobId, KeyId> jobKeys;
@@ -214,6 +221,7 @@ struct LoadedModule::Impl final : BrainActions {
   void apply(Input &input, TimeNs now);
   void onResult(CompileResult &result, TimeNs now);
   void findStored();
+  void rememberBuilt(KeyId key);
   void drainHistory(TimeNs now);
   void publishFlags();
   void raise(KeyId key);
@@ -229,6 +237,7 @@ struct LoadedModule::Impl final : BrainActions {
   void findExamples();
   CompileSpec compileSpec(KeyId key) const;
   CompileJob compileJob(KeyId key, JobId job) const;
+  schema::RecipeT recipe(KeyId key) const;
   void noteRoots(uint32_t entry, std::span<const int64_t> roots);
   /// Blocks until the key is settled; \returns the time waited.
   TimeNs waitFor(KeyId key, TimeNs limit);

@@ -21,18 +21,58 @@ bytesOf(const flatbuffers::FlatBufferBuilder &builder) {
           builder.GetBufferPointer() + builder.GetSize()};
 }
 
-Digest contentKey(const CompileSpec &spec, std::string_view producer) {
+namespace {
+/// The tables of a spec as they lie in a buffer, for what hashes them.
+struct PackedSpec {
+  explicit PackedSpec(const CompileSpec &spec) {
+    target.Finish(schema::Target::Pack(target, &spec.target));
+    if (spec.config)
+      config.Finish(schema::Config::Pack(config, spec.config));
+    hasConfig = spec.config;
+  }
+  const schema::Config *getConfig() {
+    return hasConfig
+               ? flatbuffers::GetRoot<schema::Config>(config.GetBufferPointer())
+               : nullptr;
+  }
+  const schema::Target &getTarget() {
+    return *flatbuffers::GetRoot<schema::Target>(target.GetBufferPointer());
+  }
+
+private:
   flatbuffers::FlatBufferBuilder config, target;
-  target.Finish(schema::Target::Pack(target, &spec.target));
+  bool hasConfig;
+};
+} // namespace
+
+Digest contentKey(const CompileSpec &spec, std::string_view producer) {
+  PackedSpec packed(spec);
+  return contentKey(spec.kernelHash, spec.facts, packed.getConfig(),
+                    packed.getTarget(), spec.format, spec.pipeline, producer);
+}
+
+Digest recipeKey(const CompileSpec &spec) {
+  PackedSpec packed(spec);
+  return recipeKey(spec.kernelHash, spec.facts, packed.getConfig(),
+                   packed.getTarget(), spec.format, spec.pipeline);
+}
+
+schema::RecipeT makeRecipe(const CompileSpec &spec, const Digest &contentKey,
+                           const std::string &producer) {
+  schema::RecipeT recipe;
+  recipe.content_key =
+      std::make_unique<schema::Digest>(schemaDigest(contentKey));
+  recipe.kernel_hash =
+      std::make_unique<schema::Digest>(schemaDigest(spec.kernelHash));
+  recipe.kernel = spec.kernel;
+  recipe.facts.assign(spec.facts.begin(), spec.facts.end());
   if (spec.config)
-    config.Finish(schema::Config::Pack(config, spec.config));
-  return contentKey(
-      spec.kernelHash, spec.facts,
-      spec.config
-          ? flatbuffers::GetRoot<schema::Config>(config.GetBufferPointer())
-          : nullptr,
-      *flatbuffers::GetRoot<schema::Target>(target.GetBufferPointer()),
-      spec.format, spec.pipeline, producer);
+    recipe.config = std::make_unique<schema::ConfigT>(*spec.config);
+  recipe.target = std::make_unique<schema::TargetT>(spec.target);
+  recipe.format = spec.format;
+  recipe.pipeline = spec.pipeline;
+  recipe.producer = producer;
+  return recipe;
 }
 
 static void finishRequest(flatbuffers::FlatBufferBuilder &builder,

@@ -5,6 +5,7 @@
 
 #include "prepare/Compiler.h"
 #include "schema/manifest_generated.h"
+#include "schema/recipe_generated.h"
 
 #include <span>
 #include <string>
@@ -29,6 +30,13 @@ struct CompileSpec {
 
 /// schema/ContentKey.h for the unpacked form.
 Digest contentKey(const CompileSpec &spec, std::string_view producer);
+
+/// schema/ContentKey.h for the unpacked form.
+Digest recipeKey(const CompileSpec &spec);
+
+/// What the store keeps of it: its terms.
+schema::RecipeT makeRecipe(const CompileSpec &spec, const Digest &contentKey,
+                           const std::string &producer);
 
 CompileJob makeCompileJob(JobId id, const Digest &contentKey,
                           const CompileSpec &spec, std::string label);

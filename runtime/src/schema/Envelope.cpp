@@ -40,8 +40,6 @@ const char *kindName(FileKind kind) {
     return "recipe";
   case FileKind::usage:
     return "usage table";
-  case FileKind::worker:
-    return "worker identity";
   }
   return "unknown kind";
 }

@@ -21,8 +21,7 @@ enum class FileKind : uint32_t {
   pack = 4,
   tuning = 5,
   recipe = 6,
-  usage = 7,
-  worker = 8
+  usage = 7
 };
 
 /// 64 bytes, little endian: magic "PGKPFILE", kind u32, format u32, payload

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What outlives binaries: tuning results, recipes, worker identities.
+// What outlives binaries: tuning results, recipes.
 #include "store/StoreImpl.h"
 
 #include "base/Log.h"
@@ -197,28 +197,6 @@ std::vector<schema::RecipeT> Store::recipes() {
       if (auto recipe = impl->readRecipe(record.key))
         result.push_back(std::move(*recipe));
   return result;
-}
-
-//===-- Worker identities -------------------------------------------------===//
-
-static constexpr size_t kMaxIdentity = 1024;
-
-Expected<std::string> Store::getWorkerIdentity(const Digest &worker) {
-  if (!impl->disk)
-    return makeError(Code::notFound, "a store in memory knows no workers");
-  PGKP_ASSIGN(std::vector<uint8_t> bytes, impl->disk->read(kWorkers, worker));
-  if (bytes.empty() || bytes.size() > kMaxIdentity)
-    return makeError(Code::corrupt, "worker identity {} has {} bytes",
-                     worker.hex(), bytes.size());
-  return std::string(bytes.begin(), bytes.end());
-}
-
-void Store::putWorkerIdentity(const Digest &worker,
-                              const std::string &identity) {
-  if (impl->disk && !identity.empty() && identity.size() <= kMaxIdentity)
-    (void)impl->disk->write(
-        kWorkers, worker,
-        {reinterpret_cast<const uint8_t *>(identity.data()), identity.size()});
 }
 
 } // namespace pgkp::rt

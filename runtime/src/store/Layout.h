@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 /// \file What lies where in a store's directory.
 ///
-///   v1/artifacts/ab/<64 hex digits>.pgkp  also bundles, tuning, recipes,
-///   workers v1/quarantine/                        records that did not verify
-///   v1/tmp/                               writes that are not finished
-///   v1/locks/                             lock files; empty while nobody
-///   writes v1/pins/<64 hex digits>               never evicted v1/ledger bytes
-///   in all, so that nobody counts v1/usage, v1/usage.log                what
+///   v1/artifacts/ab/<64 hex digits>.pgkp  also bundles, tuning, recipes
+///   v1/quarantine/                        records that did not verify v1/tmp/
+///   writes that are not finished v1/locks/                             lock
+///   files; empty while nobody writes v1/pins/<64 hex digits> never evicted
+///   v1/ledger bytes in all, so that nobody counts v1/usage, v1/usage.log what
 ///   was used when: for eviction only
 #pragma once
 
@@ -31,9 +30,7 @@ constexpr RecordKind kArtifacts{"artifacts", FileKind::artifact};
 constexpr RecordKind kBundles{"bundles", FileKind::bundle};
 constexpr RecordKind kTuning{"tuning", FileKind::tuning};
 constexpr RecordKind kRecipes{"recipes", FileKind::recipe};
-constexpr RecordKind kWorkers{"workers", FileKind::worker};
-constexpr RecordKind kRecordKinds[] = {kArtifacts, kBundles, kTuning, kRecipes,
-                                       kWorkers};
+constexpr RecordKind kRecordKinds[] = {kArtifacts, kBundles, kTuning, kRecipes};
 
 constexpr std::string_view kRecordSuffix = ".pgkp";
 

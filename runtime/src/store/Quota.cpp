@@ -30,8 +30,8 @@ struct LedgerBytes {
   uint64_t check;
 };
 
-// In the order in which files leave. Knowledge (tuning results, recipes, worker
-// identities) is small and outlives binaries, but must not crowd them out.
+// In the order in which files leave. Knowledge (tuning results, recipes) is
+// small and outlives binaries, but must not crowd them out.
 enum class Rank : uint8_t {
   leftover,
   quarantine,

@@ -198,10 +198,6 @@ public:
   void noteRefused(const schema::RecipeT &terms, const std::string &reason);
   std::vector<schema::RecipeT> recipes();
 
-  /// What a worker said of itself, by a digest of its file.
-  Expected<std::string> getWorkerIdentity(const Digest &worker);
-  void putWorkerIdentity(const Digest &worker, const std::string &identity);
-
   /// A pinned record is not evicted. unsupported: there is no disk.
   Status pin(const Digest &contentKey, bool on);
   /// By record; empty if there is no disk.

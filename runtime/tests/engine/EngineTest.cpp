@@ -86,7 +86,8 @@ TEST(Engine, SeveralModulesShareThreadsAndWorkers) {
     for (const Event &event : engine->events())
       if (event.kind == EventKind::jobStart)
         jobs.insert(event.id);
-    EXPECT_EQ(jobs.size(), 3u);
+    // The first two have the same content, which is compiled once.
+    EXPECT_EQ(jobs.size(), 2u);
     EXPECT_EQ(a.module->recordedUses().size(), 0u) << "no request began";
   }
   // A module that goes leaves the others alone.
