@@ -23,6 +23,7 @@
 #include "llvm/Config/llvm-config.h"
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/Module.h"
+#include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
@@ -256,16 +257,27 @@ rt::Expected<std::vector<uint8_t>> HostCompiler::Impl::makeImage(
   return image;
 }
 
+static HostTarget describe(const llvm::TargetMachine &machine) {
+  HostTarget target;
+  const llvm::MCSubtargetInfo &features = *machine.getMCSubtargetInfo();
+  if (features.checkFeatures("+avx512f"))
+    target.vectorBits = 512;
+  else if (!features.checkFeatures("+avx2"))
+    target.vectorBits = 128;
+  return target;
+}
+
 rt::Status HostCompiler::Impl::compileHost(ModuleOp module,
                                            const VariantRequest &request,
                                            schema::ArtifactT &artifact) {
   StageClock clock;
+  PGKP_ASSIGN(llvm::TargetMachine * machine, getMachine(request.target));
   auto kernel = *module.getOps<KernelOp>().begin();
   artifact.stages = std::make_unique<schema::StageTimesT>();
   {
     ErrorCollector errors(*ctx);
-    FailureOr<func::FuncOp> function =
-        generateHostKernel(kernel, getConfig(*ctx, request.config));
+    FailureOr<func::FuncOp> function = generateHostKernel(
+        kernel, getConfig(*ctx, request.config), describe(*machine));
     if (failed(function))
       return makeError(Code::unsupported, "{}",
                        errors.take("kernel '" + request.kernel +

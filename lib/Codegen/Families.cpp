@@ -190,32 +190,58 @@ makeConfig(MLIRContext *ctx, StringRef script,
   return ConfigAttr::get(ctx, b.getDictionaryAttr(items));
 }
 
-ConfigAttr mlir::pgkp::chooseConfig(KernelOp kernel, ArrayRef<FactAttr> facts) {
-  MLIRContext *ctx = kernel.getContext();
-  Family family = getFamily(kernel);
-  if (family == Family::row)
-    return makeConfig(ctx, "", {{"v", 32}});
-  if (family != Family::matmul && family != Family::batch_matmul)
-    return makeConfig(ctx, "", {{"v", 16}});
-  Problem problem = getProblem(kernel, findContraction(kernel), facts);
-  int64_t rows = problem.rows.high;
+static bool isProduct(Family family) {
+  return family == Family::matmul || family == Family::batch_matmul;
+}
+
+static ConfigAttr chooseForProduct(MLIRContext *ctx, const Problem &problem,
+                                   int64_t rows) {
   if (problem.transposed)
     return rows < 8 ? makeConfig(ctx, "dot", {{"mr", 2}, {"nc", 4}})
-                    : makeConfig(ctx, "packed", {{"mr", 6}, {"nr", 16}});
-  if (rows <= 1)
-    return makeConfig(ctx, "gemv", {{"mr", 1}, {"nr", 64}});
+                    : makeConfig(ctx, "packed");
   int64_t area;
   bool large =
       problem.columns.high == INT64_MAX || problem.depth.high == INT64_MAX ||
       llvm::MulOverflow(problem.columns.high, problem.depth.high, area) ||
       area >= 192 * 192;
-  if (rows < 6)
-    return makeConfig(ctx, "direct", {{"mr", rows}, {"nr", 16}});
   if (!large)
-    return makeConfig(ctx, "direct", {{"mr", 6}, {"nr", 16}});
+    return rows <= 1 ? makeConfig(ctx, "gemv", {{"mr", 1}, {"nr", 64}})
+                     : makeConfig(ctx, "direct");
+  // A few rows of a large operand at a time: its columns are a page apart, and
+  // a panel of them would miss the first level cache and the TLB.
+  if (rows <= 1)
+    return makeConfig(ctx, "skinny", {{"kc", 8}, {"mr", 1}, {"nr", 64}});
   if (rows < 48)
-    return makeConfig(ctx, "skinny", {{"kc", 8}, {"mr", 4}, {"nr", 16}});
-  return makeConfig(ctx, "packed", {{"mr", 6}, {"nr", 16}});
+    return makeConfig(
+        ctx, "skinny",
+        {{"kc", 8}, {"mr", std::min<int64_t>(rows, 4)}, {"nr", 16}});
+  return makeConfig(ctx, "packed");
+}
+
+ConfigAttr mlir::pgkp::chooseConfig(KernelOp kernel, ArrayRef<FactAttr> facts) {
+  MLIRContext *ctx = kernel.getContext();
+  Family family = getFamily(kernel);
+  if (family == Family::row)
+    return makeConfig(ctx, "", {{"v", 32}});
+  if (!isProduct(family))
+    return makeConfig(ctx, "", {{"v", 16}});
+  Problem problem = getProblem(kernel, findContraction(kernel), facts);
+  return chooseForProduct(ctx, problem, problem.rows.high);
+}
+
+FewRows mlir::pgkp::chooseConfigForFewRows(KernelOp kernel,
+                                           ArrayRef<FactAttr> facts) {
+  if (!isProduct(getFamily(kernel)))
+    return {};
+  MLIRContext *ctx = kernel.getContext();
+  Problem problem = getProblem(kernel, findContraction(kernel), facts);
+  int64_t mostRows = problem.transposed ? 7 : 31;
+  if (problem.rows.low > mostRows || problem.rows.high <= mostRows)
+    return {};
+  ConfigAttr few = chooseForProduct(ctx, problem, mostRows);
+  if (few == chooseForProduct(ctx, problem, problem.rows.high))
+    return {};
+  return {few, mostRows};
 }
 
 ArrayAttr mlir::pgkp::getConfigSpace(KernelOp kernel) {

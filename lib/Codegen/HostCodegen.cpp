@@ -42,8 +42,9 @@ using namespace mlir::pgkp::host;
 /// The workspace's alignment and that of every temporary in it.
 static constexpr int64_t kAlignment = 64;
 
-static NestOptions readConfig(ConfigAttr config) {
+static NestOptions readConfig(ConfigAttr config, HostTarget target) {
   NestOptions options;
+  options.vectorBits = target.vectorBits;
   if (!config)
     return options;
   if (auto script = config.getString("script")) {
@@ -108,7 +109,77 @@ static linalg::FillOp findFill(linalg::LinalgOp op) {
   return {};
 }
 
-static void lowerToLoops(func::FuncOp function, const NestOptions &options) {
+/// The size of one of the operation's loops.
+static Value createLoopSize(OpBuilder &b, linalg::LinalgOp op, unsigned loop) {
+  for (OpOperand &operand : op->getOpOperands()) {
+    if (!isa<MemRefType>(operand.get().getType()))
+      continue;
+    AffineMap map = op.getMatchingIndexingMap(&operand);
+    for (auto [position, result] : llvm::enumerate(map.getResults()))
+      if (auto dim = dyn_cast<AffineDimExpr>(result);
+          dim && dim.getPosition() == loop)
+        return memref::DimOp::create(b, op.getLoc(), operand.get(), position);
+  }
+  return {};
+}
+
+namespace {
+/// How the loops of one kernel are made.
+struct Scripts {
+  NestOptions main;
+  /// Used instead where an operation has at most `mostRows` rows.
+  std::optional<NestOptions> few;
+  int64_t mostRows = 0;
+};
+} // namespace
+
+/// A nest whose fill, if it has one, is part of it where the plan allows that.
+/// \returns the fill that became superfluous.
+static linalg::FillOp emitFilledNest(RewriterBase &b, linalg::LinalgOp op,
+                                     linalg::FillOp fill, Extents &extents,
+                                     const NestPlan &plan) {
+  Value start;
+  if (fill && plan.depthBlock == 0)
+    start = fill.getInputs().front();
+  emitNest(b, op, extents, plan, start);
+  return start ? fill : linalg::FillOp();
+}
+
+/// One nest for few rows, one for many; which of them, the program finds out.
+static bool emitByRows(RewriterBase &b, linalg::LinalgOp op,
+                       linalg::FillOp fill, Extents &extents,
+                       const NestPlan &plan, const Scripts &scripts) {
+  if (!scripts.few || !plan.rowDim)
+    return false;
+  NestPlan few = planNest(op, extents, *scripts.few);
+  b.setInsertionPoint(op);
+  Value rows = createLoopSize(b, op, *plan.rowDim);
+  if (!rows)
+    return false;
+  Location loc = op.getLoc();
+  Value limit = arith::ConstantIndexOp::create(b, loc, scripts.mostRows);
+  Value isFew =
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ule, rows, limit);
+  auto branch = scf::IfOp::create(b, loc, isFew, /*withElseRegion=*/true);
+  for (bool taken : {true, false}) {
+    b.setInsertionPoint(
+        (taken ? branch.thenBlock() : branch.elseBlock())->getTerminator());
+    linalg::FillOp own;
+    if (fill)
+      own = cast<linalg::FillOp>(b.clone(*fill));
+    auto copy = cast<linalg::LinalgOp>(b.clone(*op));
+    if (linalg::FillOp merged =
+            emitFilledNest(b, copy, own, extents, taken ? few : plan))
+      b.eraseOp(merged);
+    else if (own)
+      emitNest(b, cast<linalg::LinalgOp>(own.getOperation()), extents,
+               planNest(own, extents, scripts.main), Value());
+  }
+  b.eraseOp(op);
+  return true;
+}
+
+static void lowerToLoops(func::FuncOp function, const Scripts &scripts) {
   IRRewriter b(function.getContext());
   SmallVector<memref::CopyOp> copies;
   function.walk([&](memref::CopyOp copy) { copies.push_back(copy); });
@@ -135,14 +206,15 @@ static void lowerToLoops(func::FuncOp function, const NestOptions &options) {
       b.eraseOp(op);
       continue;
     }
-    NestPlan plan = planNest(op, extents, options);
-    Value start;
-    if (plan.depthBlock == 0)
-      if (linalg::FillOp fill = findFill(op)) {
-        start = fill.getInputs().front();
+    NestPlan plan = planNest(op, extents, scripts.main);
+    linalg::FillOp fill = findFill(op);
+    if (emitByRows(b, op, fill, extents, plan, scripts)) {
+      if (fill)
         merged.insert(fill);
-      }
-    emitNest(b, op, extents, plan, start);
+    } else if (linalg::FillOp used =
+                   emitFilledNest(b, op, fill, extents, plan)) {
+      merged.insert(used);
+    }
   }
 }
 
@@ -237,11 +309,10 @@ static LogicalResult runPasses(func::FuncOp function,
   return pm.run(function);
 }
 
-static LogicalResult generate(func::FuncOp function,
-                              const NestOptions &options) {
+static LogicalResult generate(func::FuncOp function, const Scripts &scripts) {
   if (failed(simplifyTensors(function)))
     return failure();
-  if (options.vectorize)
+  if (scripts.main.vectorize)
     fuseRows(function);
   if (failed(runPasses(function, [&](OpPassManager &pm) {
         pm.addPass(createCSEPass());
@@ -265,7 +336,7 @@ static LogicalResult generate(func::FuncOp function,
         pm.addPass(createCSEPass());
       })))
     return failure();
-  lowerToLoops(function, options);
+  lowerToLoops(function, scripts);
   if (failed(moveToWorkspace(function)) || failed(approximateMath(function)))
     return failure();
   return runPasses(function, [&](OpPassManager &pm) {
@@ -276,19 +347,28 @@ static LogicalResult generate(func::FuncOp function,
 }
 
 FailureOr<func::FuncOp> mlir::pgkp::generateHostKernel(KernelOp kernel,
-                                                       ConfigAttr config) {
+                                                       ConfigAttr config,
+                                                       HostTarget target) {
   if (kernel.isExternal())
     return kernel.emitOpError("has no body to generate code from");
+  FewRows few;
   if (!config || config.getString("script") == "auto") {
     SmallVector<FactAttr> facts;
     if (auto known = kernel->getAttrOfType<ArrayAttr>(kFactsAttr))
       llvm::append_range(facts, known.getAsRange<FactAttr>());
     config = chooseConfig(kernel, facts);
+    few = chooseConfigForFewRows(kernel, facts);
   }
   func::FuncOp function = createHostFunction(kernel);
   if (!function)
     return failure();
-  if (failed(generate(function, readConfig(config)))) {
+  Scripts scripts;
+  scripts.main = readConfig(config, target);
+  if (few.config) {
+    scripts.few = readConfig(few.config, target);
+    scripts.mostRows = few.mostRows;
+  }
+  if (failed(generate(function, scripts))) {
     function.erase();
     return failure();
   }
@@ -320,13 +400,20 @@ struct CodegenHostPass
       if (!chosen)
         return signalPassFailure();
     }
+    HostTarget target;
+    target.vectorBits = vectorBits;
+    if (!llvm::is_contained({128u, 256u, 512u}, target.vectorBits)) {
+      getOperation().emitError("option 'vector-bits' is ")
+          << target.vectorBits << "; expected 128, 256 or 512";
+      return signalPassFailure();
+    }
     SmallVector<KernelOp> kernels(getOperation().getOps<KernelOp>());
     for (KernelOp kernel : kernels) {
       ConfigAttr own = chosen;
       if (auto space = kernel.getConfigSpaceAttr();
           !own && space && !space.empty())
         own = cast<ConfigAttr>(space[0]);
-      if (failed(generateHostKernel(kernel, own)))
+      if (failed(generateHostKernel(kernel, own, target)))
         return signalPassFailure();
     }
   }

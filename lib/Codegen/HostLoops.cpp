@@ -249,10 +249,21 @@ void NestEmitter::forBlocks(Values &ivs, std::optional<unsigned> dim,
   });
   if (!rest)
     return;
-  // A remainder that is known is one smaller block; others go row by row.
+  // A remainder that is known is one smaller block; others take blocks of a
+  // third, then go row by row.
   if (constant) {
     ivs[*dim] = end;
     return body(ivs, *constant % count);
+  }
+  if (int64_t smaller = count / 3; smaller > 1) {
+    Value left = arith::SubIOp::create(b, loc, sizes[*dim], end);
+    left = arith::RemUIOp::create(b, loc, left, index(smaller));
+    Value next = arith::SubIOp::create(b, loc, sizes[*dim], left);
+    loop(end, next, smaller, [&](Value iv) {
+      ivs[*dim] = iv;
+      body(ivs, smaller);
+    });
+    end = next;
   }
   loop(end, sizes[*dim], 1, [&](Value iv) {
     ivs[*dim] = iv;

@@ -50,7 +50,8 @@ struct NestOptions {
   int64_t cols = 0;
   int64_t depthBlock = 0;
   int64_t unroll = 0;
-  int64_t rowLanes = 0; ///< vector width of row kernels
+  int64_t rowLanes = 0;     ///< vector width of row kernels
+  int64_t vectorBits = 256; ///< of the target's registers
   bool vectorize = true;
 };
 

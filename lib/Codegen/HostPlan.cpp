@@ -371,14 +371,17 @@ NestPlan mlir::pgkp::host::planNest(linalg::LinalgOp op, Extents &extents,
   plan.rowDim = rowDim;
   bool singleRow = !rowDim || mostRows <= 1;
   int64_t lanes = options.lanes;
+  // Two registers a row. Of 16, 6 rows leave room for one panel row and a
+  // broadcast; of 32, 12 do, and they hide the latency of the multipliers.
+  bool wide = options.vectorBits >= 512;
   if (lanes == 0)
-    lanes = singleRow || script == "gemv" ? 64 : 16;
+    lanes = singleRow || script == "gemv" ? 64
+            : script == "skinny"          ? 16
+                                          : options.vectorBits / 16;
   plan.widths = chooseWidths(shape, *parallelDim, lanes);
-  // 16 registers: 6 x 16 floats leave room for one panel row and a broadcast.
   int64_t rows = options.rows;
   if (rows == 0)
-    rows =
-        script == "gemv" || script == "skinny" ? (script == "gemv" ? 1 : 4) : 6;
+    rows = script == "gemv" ? 1 : script == "skinny" ? 4 : wide ? 12 : 6;
   plan.rows = std::clamp<int64_t>(rows, 1, std::max<int64_t>(1, mostRows));
   plan.unroll = options.unroll ? options.unroll : 1;
 

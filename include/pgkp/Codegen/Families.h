@@ -29,10 +29,21 @@ Family getFamily(KernelOp kernel);
 /// {script = "auto"}, chooseConfig applied to the class at hand: never bad.
 ArrayAttr getConfigSpace(KernelOp kernel);
 
-/// The configuration to compile first for a class, by rules: a single row is a
-/// "gemv", few rows are "skinny", else "direct" or "packed" by operand size.
-/// The answer need not be in the configuration space.
+/// The configuration to compile first for a class, by rules: few rows of a
+/// large product are "skinny", a single row of a small one is a "gemv", else
+/// "direct" or "packed" by operand size. Sizes of register blocks that it
+/// leaves open follow from the target. The answer need not be in the
+/// configuration space.
 ConfigAttr chooseConfig(KernelOp kernel, ArrayRef<FactAttr> facts);
+
+/// What the rules say where there are at most `mostRows` rows.
+struct FewRows {
+  ConfigAttr config; ///< null: the class has no such rows, or the same rules
+  int64_t mostRows = 0;
+};
+/// For code that decides when it runs, as the class leaves the rows open: the
+/// wrong script costs a factor.
+FewRows chooseConfigForFewRows(KernelOp kernel, ArrayRef<FactAttr> facts);
 
 } // namespace pgkp
 } // namespace mlir

@@ -63,11 +63,16 @@ def CodegenHostPass : Pass<"pgkp-codegen-host", "::mlir::ModuleOp"> {
     The configuration is the kernel's first one, or `config`. Names:
     `script` ("auto" for the rules, "direct", "packed", "skinny", "gemv", "dot", "scalar"), `mr` rows and
     `nr` lanes of a register block, `nc` columns of a "dot" block, `kc` depth of a
-    "skinny" pass, `unroll`, and `v`, the lanes of row kernels.
+    "skinny" pass, `unroll`, and `v`, the lanes of row kernels. Register blocks that
+    it leaves open fit the target's registers (`vector-bits`). By the rules, a
+    product whose class leaves the number of rows open has a second loop nest for
+    few rows, and decides between the two when it runs.
   }];
   let options = [
     Option<"config", "config", "std::string", /*default=*/"",
            "A #pgkp.config dictionary that replaces the kernels' own">,
+    Option<"vectorBits", "vector-bits", "unsigned", /*default=*/"256",
+           "Bits of the target's vector registers: 128, 256 or 512">,
   ];
   let dependentDialects = [
     "::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect",

@@ -1,23 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 /// Compiles kernels through the driver, loads them as the runtime does, and
 /// compares them with naive C++ over many extents, classes and configurations.
-#include "pgkp/Codegen/Driver.h"
-
-#include "pgkp-c/program.h"
+#include "LoadedKernel.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <cstring>
-#include <dlfcn.h>
 #include <functional>
+#include <optional>
 #include <random>
-#include <sys/mman.h>
-#include <unistd.h>
 
 using namespace pgkp::schema;
 using mlir::pgkp::HostCompiler;
 using mlir::pgkp::VariantRequest;
+using pgkp::test::describe;
+using pgkp::test::Variant;
 
 namespace {
 
@@ -53,137 +51,30 @@ struct Tensor {
     for (int64_t i = 0; i < size(); ++i)
       data()[i] = draw(random);
   }
-  /// {allocated, aligned, offset, sizes, strides}.
   std::vector<int64_t> header() {
-    std::vector<int64_t> words = {reinterpret_cast<int64_t>(data()),
-                                  reinterpret_cast<int64_t>(data()), 0};
-    words.insert(words.end(), shape.begin(), shape.end());
-    std::vector<int64_t> strides(shape.size(), 1);
-    for (size_t i = shape.size(); i-- > 1;)
-      strides[i - 1] = strides[i] * shape[i];
-    words.insert(words.end(), strides.begin(), strides.end());
-    return words;
+    return pgkp::test::makeHeader(data(), shape);
   }
 
   std::vector<int64_t> shape;
   std::vector<float> storage;
 };
 
-int64_t evaluate(const ExprT &expr, const std::vector<int64_t> &extents) {
-  std::vector<int64_t> values;
-  for (const ExprNode &node : expr.nodes) {
-    auto lhs = [&] { return values[node.lhs()]; };
-    auto rhs = [&] { return values[node.rhs()]; };
-    switch (node.op()) {
-    case ExprOp::constant:
-      values.push_back(node.value());
-      break;
-    case ExprOp::symbol:
-      values.push_back(extents.at(node.value()));
-      break;
-    case ExprOp::sum:
-      values.push_back(lhs() + rhs());
-      break;
-    case ExprOp::product:
-      values.push_back(lhs() * rhs());
-      break;
-    case ExprOp::floordiv:
-      values.push_back(lhs() / rhs());
-      break;
-    case ExprOp::ceildiv:
-      values.push_back((lhs() + rhs() - 1) / rhs());
-      break;
-    case ExprOp::mod:
-      values.push_back(lhs() % rhs());
-      break;
-    case ExprOp::min:
-      values.push_back(std::min(lhs(), rhs()));
-      break;
-    case ExprOp::max:
-      values.push_back(std::max(lhs(), rhs()));
-      break;
-    }
-  }
-  return values.back();
-}
-
-struct Variant {
-  std::vector<Fact> facts;
-  std::vector<std::pair<std::string, std::string>> config;
-  Pipeline pipeline = Pipeline::lean;
-};
-
-std::string describe(const Variant &variant) {
-  std::string text = variant.pipeline == Pipeline::full ? "full" : "lean";
-  for (const Fact &fact : variant.facts)
-    text += " d" + std::to_string(fact.dim()) + " " +
-            EnumNameFactKind(fact.kind()) + " " + std::to_string(fact.a()) +
-            " " + std::to_string(fact.b());
-  for (auto &[name, value] : variant.config)
-    text += " " + name + "=" + value;
-  return text;
-}
-
 /// A compiled and loaded kernel.
 class Kernel {
 public:
   Kernel(const std::string &source, const Variant &variant) {
-    VariantRequest request;
-    request.kernel = "test";
-    request.module.assign(source.begin(), source.end());
-    request.kernelHash = pgkp::rt::hashBytes(request.module);
-    request.facts = variant.facts;
-    request.target = mlir::pgkp::getHostTarget();
-    request.pipeline = variant.pipeline;
-    ConfigT config;
-    for (auto &[name, value] : variant.config) {
-      auto item = std::make_unique<ConfigItemT>();
-      item->name = name;
-      if (value.find_first_not_of("0123456789") == std::string::npos) {
-        item->integer = std::stoll(value);
-      } else {
-        item->kind = ConfigValueKind::text;
-        item->text = value;
-      }
-      config.items.push_back(std::move(item));
-    }
-    flatbuffers::FlatBufferBuilder packed;
-    packed.Finish(Config::Pack(packed, &config));
-    request.config = flatbuffers::GetRoot<Config>(packed.GetBufferPointer());
-    auto result = compiler().compile(request);
-    if (!result) {
-      ADD_FAILURE() << result.error().message << " (" << describe(variant)
+    auto loaded = pgkp::test::LoadedKernel::create(compiler(), source, variant);
+    if (!loaded) {
+      ADD_FAILURE() << loaded.error().message << " (" << describe(variant)
                     << ")";
       return;
     }
-    artifact = std::move(*result);
-    int fd = memfd_create("kernel", MFD_CLOEXEC);
-    EXPECT_EQ(write(fd, artifact.code.data(), artifact.code.size()),
-              static_cast<ssize_t>(artifact.code.size()));
-    // A path per load: the loader takes equal paths for equal libraries.
-    static int generation = 0;
-    std::string path = "/proc/self/fd/";
-    for (int i = 0; i < generation % 1000; ++i)
-      path += "./";
-    ++generation;
-    path += std::to_string(fd);
-    handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-    close(fd);
-    if (!handle) {
-      ADD_FAILURE() << dlerror();
-      return;
-    }
-    function = reinterpret_cast<pgkp_host_kernel_fn>(
-        dlsym(handle, artifact.symbol.c_str()));
-    const void *id = dlsym(handle, PGKP_BUILD_ID_SYMBOL);
-    EXPECT_TRUE(
-        id && std::memcmp(id, artifact.content_key->bytes()->data(), 32) == 0);
+    kernel.emplace(std::move(*loaded));
   }
-  ~Kernel() {
-    if (handle)
-      dlclose(handle);
+  bool ok() const { return kernel.has_value(); }
+  int64_t workspaceBytes(const std::vector<int64_t> &extents) const {
+    return kernel->workspaceBytes(extents);
   }
-  bool ok() const { return function != nullptr; }
 
   void run(const std::vector<int64_t> &extents,
            const std::vector<Tensor *> &tensors) {
@@ -193,13 +84,12 @@ public:
     std::vector<void *> arguments;
     for (auto &header : headers)
       arguments.push_back(header.data());
-    int64_t bytes =
-        artifact.workspace ? evaluate(*artifact.workspace, extents) : 0;
+    int64_t bytes = kernel->workspaceBytes(extents);
     EXPECT_GE(bytes, 0);
     std::vector<uint8_t> scratch(static_cast<size_t>(bytes) + 128, 0xcd);
     auto base = (reinterpret_cast<uintptr_t>(scratch.data()) + 63) / 64 * 64;
     arguments.push_back(bytes ? reinterpret_cast<void *>(base) : nullptr);
-    function(arguments.data());
+    kernel->function(arguments.data());
     for (size_t i = base - reinterpret_cast<uintptr_t>(scratch.data()) +
                     static_cast<size_t>(bytes);
          i < scratch.size(); ++i)
@@ -208,11 +98,8 @@ public:
       ASSERT_TRUE(tensor->guardsHold()) << "write outside a tensor";
   }
 
-  ArtifactT artifact;
-
 private:
-  void *handle = nullptr;
-  pgkp_host_kernel_fn function = nullptr;
+  std::optional<pgkp::test::LoadedKernel> kernel;
 };
 
 void expectNear(Tensor &got, const std::vector<double> &want, double tolerance,
@@ -685,7 +572,7 @@ pgkp.kernel private @k(%a: tensor<?x2x?x16xf32>, %b: tensor<?x2x?x16xf32>, %o: t
           }
           kernel.run(e, {&a, &b, &out});
           expectNear(out, want, 0, what);
-          EXPECT_FALSE(kernel.artifact.workspace) << "a copy through scratch";
+          EXPECT_EQ(kernel.workspaceBytes(e), 0) << "a copy through scratch";
         });
 }
 
