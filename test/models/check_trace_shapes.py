@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""At the recorded sizes, the decoder layer does the matrix products that were recorded.
+"""At the recorded sizes, the models do the matrix products that were recorded.
 
-For every recorded forward: the linalg.matmul operands of the generated module, evaluated
-from its text with that forward's extents, are the operands of mm.default in each of the
-four recorded layers, in order (the product left over is the language model head, which is
-no part of a layer); the operands of attention are those of the recorded scaled dot product,
-and the caches are concatenated as recorded. Also: llama_decoder.requests.csv is up to date.
-Exits 1 on a difference.
+For every recorded forward, operands of a generated module are evaluated from its text with
+that forward's extents and compared in order:
+  llama_decoder: mm.default in each of the four recorded layers (the product left over is the
+    language model head), the scaled dot products, and the concatenations of the caches;
+  llama_model (every tenth forward): every mm.default, the head included;
+  bert_encoder: addmm.default of each layer (the one left over is the pooler) and attention;
+  moe_layer: the router's product and those of the experts that got tokens, with the recorded
+    numbers of tokens, which add up to two a token.
+Also: llama_decoder.requests.csv is up to date. Exits 1 on a difference.
 """
 
 import argparse
@@ -18,8 +21,11 @@ import os
 import re
 import sys
 
+import bert_encoder
 import llama_decoder
+import llama_model
 import make_requests
+import moe_layer
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SIZES = "--hidden 1024 --heads 16 --kv-heads 4 --head-dim 64 --ffn 2816".split()
@@ -48,8 +54,9 @@ class Evaluator:
         body = re.sub(r"\n +(ins|outs)\(", r" \1(", body)
         self.lines = [line.strip() for line in body.splitlines() if line.startswith("  %")]
 
-    def __call__(self, roots):
-        self.shape, self.index, self.operations = {}, {}, []
+    def __call__(self, roots, data=None):
+        """data: values that the module reads from tensors, by name."""
+        self.shape, self.index, self.operations = {}, dict(data or {}), []
         for name, type_, attributes in self.arguments:
             dims = type_dims(type_)
             named = re.search(r"pgkp.dims = \[(.*?)\]", attributes)
@@ -76,6 +83,14 @@ class Evaluator:
         if op in ("arith.muli", "arith.addi"):
             a, b = (self.index[v] for v in values)
             self.index[name] = a * b if op == "arith.muli" else a + b
+            return
+        if op == "arith.ceildivui":
+            a, b = (self.index[v] for v in values)
+            self.index[name] = -(-a // b)
+            return
+        if op in ("tensor.extract", "arith.index_cast"):
+            if op == "arith.index_cast" and name not in self.index:
+                self.index[name] = self.index.get(values[0], 0)
             return
         if op == "tensor.dim":
             self.index[name] = self.shape[values[0]][self.index[values[1]]]
@@ -115,11 +130,12 @@ class Evaluator:
                 shape = sizes[:dropped] + sizes[dropped + 1:]
         elif op == "tensor.concat":
             axis = int(re.search(r"dim\((\d+)\)", rest).group(1))
-            a, b = (list(self.shape[v]) for v in sources)
-            shape = list(a)
-            shape[axis] += b[axis]
-            a[axis] = b[axis] = 0
-            assert a == b, line
+            shapes = [list(self.shape[v]) for v in sources]
+            shape = list(shapes[0])
+            shape[axis] = sum(other[axis] for other in shapes)
+            for other in shapes:
+                other[axis] = 0
+            assert all(other == shapes[0] for other in shapes), line
         elif op.startswith("linalg."):
             shape = self.shape[sources[-1]]
             if op == "linalg.matmul":
@@ -154,10 +170,10 @@ class Evaluator:
         return self.origin(q), self.origin(k), self.origin(v)
 
 
-def recorded_operations(traces):
+def recorded_operations(traces, name="llama"):
     """fwd -> op -> list of operand shapes."""
     result = collections.defaultdict(lambda: collections.defaultdict(list))
-    with gzip.open(os.path.join(traces, "llama.ops.csv.gz"), "rt") as file:
+    with gzip.open(os.path.join(traces, f"{name}.ops.csv.gz"), "rt") as file:
         for row in csv.DictReader(file):
             operands = [tuple(int(d) for d in shape.rstrip("s").split("x"))
                         for shape in row["shapes"].split(";") if shape]
@@ -168,59 +184,137 @@ def recorded_operations(traces):
     return result
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--traces", default=make_requests.TRACES)
-    options = parser.parse_args()
+class Report:
+    """Counts what was compared and prints differences."""
+
+    def __init__(self):
+        self.checked, self.failed = collections.Counter(), 0
+
+    def compare(self, where, what, recorded, ours):
+        self.checked[what] += len(recorded)
+        if recorded != ours:
+            self.fail(f"{where}: {what}: recorded {recorded}, the module has {ours}")
+
+    def fail(self, message):
+        print(f"FAIL {message}")
+        self.failed += 1
+
+    def close(self, model):
+        if not all(self.checked.values()) or not self.checked:
+            self.fail(f"{model}: nothing was recorded of {dict(self.checked)}")
+        counts = ", ".join(f"{n} {what}" for what, n in self.checked.items())
+        print(f"{'FAIL' if self.failed else 'ok'} {model}: {counts} compared")
+        return self.failed
+
+
+def describe(forward):
+    return (f"forward {forward['fwd']} ({forward['phase']}, batch {forward['batch']}, "
+            f"seq {forward['seq']}, kv {forward['kv']})")
+
+
+def products_of(evaluated):
+    return [shapes[:2] for shapes in evaluated.shapes_of("linalg.matmul")]
+
+
+def check_decoder(traces):
+    report = Report()
     args = llama_decoder.parse_args(SIZES)
     evaluator = Evaluator(llama_decoder.module(args))
-    operations = recorded_operations(options.traces)
-    checked, failed = collections.Counter(), 0
-
-    for forward in make_requests.recorded(options.traces):
+    operations = recorded_operations(traces)
+    for forward in make_requests.recorded(traces):
         ours = evaluator({name: forward[name] for name in ("batch", "seq", "kv")})
-        ops = operations[forward["fwd"]]
-        where = (f"forward {forward['fwd']} ({forward['phase']}, batch {forward['batch']}, "
-                 f"seq {forward['seq']}, kv {forward['kv']})")
-        products = [shapes[:2] for shapes in ours.shapes_of("linalg.matmul")]
+        ops, where = operations[forward["fwd"]], describe(forward)
         tokens = forward["batch"] * forward["seq"]
-        expected = [("products", ops["mm.default"][:-1], products * LAYERS),
-                    ("attention", ops["attention"], [list(ours.attention())] * LAYERS)]
+        report.compare(where, "products", ops["mm.default"][:-1], products_of(ours) * LAYERS)
+        report.compare(where, "attention calls", ops["attention"],
+                       [list(ours.attention())] * LAYERS)
         # Each layer concatenates k and v; the first forward over a cache recorded it as "0".
         # Concatenations of other ranks or lengths belong to the rotary embedding.
         grown = [c[-1] for c in ops["cat.default"]
                  if len(c) == 2 and (c[0] == (0,) or c[0][:2] + c[0][3:] == c[1][:2] + c[1][3:])
                  and c[1][-1] == args.head_dim and len(c[1]) == 4]
-        expected.append(("cache growth", grown,
-                         [c[1] for c in ours.shapes_of("tensor.concat")] * LAYERS))
+        report.compare(where, "cache concatenations", grown,
+                       [c[1] for c in ours.shapes_of("tensor.concat")] * LAYERS)
         if forward["phase"] == "decode":
             held = [c[0] for c in ops["cat.default"]
                     if len(c[0]) == 4 and c[0][-1] == args.head_dim]
-            expected.append(("caches", held,
-                             [c[0] for c in ours.shapes_of("tensor.concat")] * LAYERS))
+            report.compare(where, "caches", held,
+                           [c[0] for c in ours.shapes_of("tensor.concat")] * LAYERS)
         head = ops["mm.default"][-1]
         if head[1] != (args.hidden, VOCABULARY) or head[0] != (tokens, args.hidden):
-            print(f"FAIL {where}: expected the language model head last, recorded {head}")
-            failed += 1
-        for what, theirs, mine in expected:
-            checked[what] += len(theirs)
-            if theirs != mine:
-                print(f"FAIL {where}: {what}: recorded {theirs}, the module has {mine}")
-                failed += 1
-        checked[forward["phase"]] += 1
-
+            report.fail(f"{where}: expected the language model head last, recorded {head}")
+        report.checked[forward["phase"] + " forwards"] += 1
     with open(os.path.join(HERE, "llama_decoder.requests.csv")) as file:
-        capped = make_requests.capped(make_requests.recorded(options.traces))
-        if file.read() != make_requests.requests(capped):
-            print("FAIL llama_decoder.requests.csv is not what make_requests.py prints")
-            failed += 1
-    if not checked["prefill"] or not checked["decode"]:
-        print("FAIL no prefill or no decode forward was recorded")
-        failed += 1
-    print(f"{'FAIL' if failed else 'ok'} {checked['prefill']} prefill and {checked['decode']} "
-          f"decode forwards: {checked['products']} products, {checked['attention']} attention "
-          f"calls and {checked['cache growth']} cache concatenations compared")
-    return 1 if failed else 0
+        if file.read() != make_requests.text("llama_decoder", traces):
+            report.fail("llama_decoder.requests.csv is not what make_requests.py prints")
+    return report.close("llama_decoder")
+
+
+def check_model(traces):
+    report = Report()
+    args = llama_model.parse_args([*SIZES, "--layers", str(LAYERS), "--vocabulary",
+                                   str(VOCABULARY)])
+    evaluator = Evaluator(llama_model.module(args))
+    operations = recorded_operations(traces)
+    for forward in list(make_requests.recorded(traces))[::10]:
+        ours = evaluator({name: forward[name] for name in ("batch", "seq", "kv")})
+        report.compare(describe(forward), "products", operations[forward["fwd"]]["mm.default"],
+                       products_of(ours))
+    return report.close("llama_model")
+
+
+def check_encoder(traces):
+    report = Report()
+    args = bert_encoder.parse_args("--hidden 768 --heads 12 --ffn 3072".split())
+    evaluator = Evaluator(bert_encoder.module(args))
+    operations = recorded_operations(traces, "bert")
+    for forward in make_requests.recorded(traces, "bert"):
+        ours = evaluator({name: forward[name] for name in ("batch", "seq")})
+        ops, where = operations[forward["fwd"]], describe(forward)
+        report.compare(where, "products", [operands[1:] for operands in ops["addmm.default"][:-1]],
+                       products_of(ours) * LAYERS)
+        # [batch, heads, seq, dim] there is [batch * heads, seq, dim] here.
+        folded = [[(b * h, *rest) for b, h, *rest in operands] for operands in ops["attention"]]
+        q, k, v = (tuple(ours.shape[name]) for name in ("q_rows", "k_rows", "v_rows"))
+        report.compare(where, "attention calls", folded, [[q, k, v]] * LAYERS)
+    return report.close("bert_encoder")
+
+
+def check_experts(traces):
+    report = Report()
+    args = moe_layer.parse_args("--hidden 512 --experts 8 --ffn 1024".split())
+    evaluator = Evaluator(moe_layer.module(args))
+    operations = recorded_operations(traces, "moe")
+    router, first = (args.hidden, args.experts), (args.hidden, 2 * args.ffn)
+    for forward in make_requests.recorded(traces, "moe"):
+        where, tokens = describe(forward), forward["batch"] * forward["seq"]
+        layers = []
+        for operands in operations[forward["fwd"]]["mm.default"]:
+            if operands[1] == router:
+                layers.append([operands])
+            elif layers and operands[1] in (first, (args.ffn, args.hidden)):
+                layers[-1].append(operands)
+        if len(layers) != 2:
+            report.fail(f"{where}: {len(layers)} routers, expected 2")
+        for recorded in layers:
+            counts = [lhs[0] for lhs, rhs in recorded if rhs == first]
+            if sum(counts) != 2 * tokens:
+                report.fail(f"{where}: {counts} tokens of experts, expected {2 * tokens} in all")
+            # Which experts got none was not recorded and does not matter.
+            counts += [0] * (args.experts - len(counts))
+            ours = evaluator({name: forward[name] for name in ("batch", "seq")},
+                             {f"n_{i}": n for i, n in enumerate(counts)})
+            report.compare(where, "products", recorded,
+                           [shapes for shapes in products_of(ours) if shapes[0][0]])
+    return report.close("moe_layer")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--traces", default=make_requests.TRACES)
+    traces = parser.parse_args().traces
+    return 1 if sum(check(traces) for check in (check_decoder, check_model, check_encoder,
+                                                check_experts)) else 0
 
 
 if __name__ == "__main__":
