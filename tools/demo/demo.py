@@ -7,6 +7,9 @@ predictive again with the profile and with the store that the cold eager run lef
 compiled and measured every key that the requests use. Every run has the same seconds of
 lead before the first arrival. The bundle is built once. Metrics are read from the JSON
 that pgkp-run writes; it stays in the work folder.
+
+Then the whole 4-layer model serves 500 recorded forwards under lazy, eager and predictive
+with eager's profile. --model plays another model of test/models instead of the layer.
 """
 
 import argparse
@@ -20,6 +23,7 @@ import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 MODELS = os.path.join(ROOT, "test", "models")
+WHOLE_MODEL = "llama_model"
 COLD = ["off", "eager", "lazy", "predictive", "oracle"]
 
 # Column title, JSON path, format.
@@ -116,6 +120,78 @@ def limit_requests(source, target, count):
     return min(count, len(lines) - 1)
 
 
+class Session:
+    """One model's bundle and requests, played under policies; keeps the table's rows."""
+
+    def __init__(self, build, work, model, count, arguments):
+        self.build, self.arguments, self.model = build, arguments, model
+        self.work = os.path.join(work, model)
+        os.makedirs(self.work)
+        self.source = os.path.join(MODELS, model + ".mlir")
+        self.bundle = os.path.join(self.work, model + ".pgkp")
+        self.requests = os.path.join(self.work, "requests.csv")
+        self.count = limit_requests(os.path.join(MODELS, model + ".requests.csv"), self.requests,
+                                    count)
+        self.results, self.rows = {}, []
+        self.profile = os.path.join(self.work, "eager.profile")
+        start = time.monotonic()
+        run([self.tool("pgkp-compile"), self.source, "-o", self.bundle, "--targets=host"])
+        self.build_s = time.monotonic() - start
+
+    def tool(self, name):
+        return os.path.join(self.build, "bin", name)
+
+    def store(self, name):
+        return os.path.join(self.work, f"store-{name}")
+
+    def play(self, name, policy, store, *extra):
+        report = os.path.join(self.work, re.sub(r"\W+", "-", name) + ".json")
+        command = [self.tool("pgkp-run"), self.bundle, f"--requests={self.requests}", "--device=host",
+                   f"--policy={policy}", f"--cache-dir={self.store(store)}",
+                   f"--pace={self.arguments.pace:g}", f"--lead={self.arguments.lead:g}",
+                   f"--json={report}", "--quiet", *extra]
+        if self.arguments.workers is not None:
+            command.append(f"--workers={self.arguments.workers}")
+        if sys.stdout.isatty():
+            print(f"\r\033[Krunning: {self.model}, {name}", end="", flush=True)
+        run(command)
+        with open(report) as file:
+            self.results[name] = json.load(file)
+        self.rows.append((name, self.results[name]))
+
+    def print_table(self):
+        if sys.stdout.isatty():
+            print("\r\033[K", end="")
+        print("\n".join(table(self.rows)))
+
+
+def play_layer(session):
+    """Every policy, and what a saved profile and a saved store are worth."""
+    for policy in COLD:
+        session.play(policy, policy, policy,
+                     *([f"--save-profile={session.profile}"] if policy == "eager" else []))
+    for policy in ("eager", "predictive"):
+        session.play(f"{policy}, saved profile", policy, f"{policy}-profile",
+                     f"--profile={session.profile}")
+    for policy in ("eager", "predictive"):
+        shutil.copytree(session.store("eager"), session.store(f"{policy}-again"))
+        session.play(f"{policy}, saved store", policy, f"{policy}-again")
+
+
+def play_model(session):
+    """Predictive with a profile, lazy and eager beside it."""
+    session.play("lazy", "lazy", "lazy")
+    session.play("eager", "eager", "eager", f"--save-profile={session.profile}")
+    session.play("predictive, saved profile", "predictive", "predictive", f"--profile={session.profile}")
+
+
+def lost_share(results):
+    for name, metrics in results.items():
+        lost, all_s = lookup(metrics, "lost.total_s"), lookup(metrics, "completion_s")
+        if lost is not None and all_s:
+            yield f"{name}: lost {100 * lost / all_s:.3f} % of {all_s:.2f} s"
+
+
 def claims(results):
     """What the runs show of the two promises about a saved store."""
     again = lookup(results["eager, saved store"], "compile.jobs")
@@ -130,7 +206,10 @@ def claims(results):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], prog="./dev demo")
     parser.add_argument("--build-dir", default=os.path.join(ROOT, "build"))
-    parser.add_argument("--requests", type=int, default=325, help="how many of the 325 recorded forwards")
+    parser.add_argument("--model", default="llama_decoder", help="a model of test/models to play")
+    parser.add_argument("--requests", type=int, default=325, help="how many of its recorded forwards")
+    parser.add_argument("--model-requests", type=int, default=500,
+                        help=f"how many forwards of {WHOLE_MODEL}; 0: none")
     parser.add_argument("--lead", type=float, default=3.0,
                         help="seconds of preparation before the first arrival")
     parser.add_argument("--pace", type=float, default=8.0,
@@ -139,62 +218,36 @@ def main():
     arguments = parser.parse_args()
     if arguments.requests < 1:
         parser.error(f"--requests is {arguments.requests}; expected at least 1")
+    if not os.path.exists(os.path.join(MODELS, arguments.model + ".mlir")):
+        parser.error(f"--model is '{arguments.model}'; expected the name of a module in {MODELS}")
     if arguments.pace < 0:
         parser.error(f"--pace is {arguments.pace}; expected 0 or more")
 
     build = os.path.abspath(arguments.build_dir)
-    tool = lambda name: os.path.join(build, "bin", name)
     work = os.path.join(build, "demo")
     shutil.rmtree(work, ignore_errors=True)
     os.makedirs(work)
-    model = os.path.join(MODELS, "llama_decoder.mlir")
-    bundle = os.path.join(work, "llama_decoder.pgkp")
-    requests = os.path.join(work, "requests.csv")
-    count = limit_requests(os.path.join(MODELS, "llama_decoder.requests.csv"), requests,
-                           arguments.requests)
+    session = Session(build, work, arguments.model, arguments.requests, arguments)
 
-    print("The decoder after pgkp-prepare-pipeline, an excerpt:\n")
-    print("\n".join(excerpt(run([tool("pgkp-opt"), model, "--pgkp-prepare-pipeline"]))))
-    start = time.monotonic()
-    run([tool("pgkp-compile"), model, "-o", bundle, "--targets=host"])
-    print(f"\n{count} recorded forwards of one decoder layer (hidden 64, f32; recorded extents capped at "
-          f"batch 4 and\nsequence 256), arrivals at {arguments.pace:g} times the recorded pace"
-          f"{' (back to back)' if arguments.pace == 0 else ''}\nafter {arguments.lead:g} s of lead, on the host "
-          f"device. Bundle built in {time.monotonic() - start:.1f} s.\n", flush=True)
-
-    results, rows = {}, []
-    profile = os.path.join(work, "eager.profile")
-
-    def play(name, policy, store, *extra):
-        report = os.path.join(work, re.sub(r"\W+", "-", name) + ".json")
-        command = [tool("pgkp-run"), bundle, f"--requests={requests}", "--device=host",
-                   f"--policy={policy}", f"--cache-dir={os.path.join(work, store)}",
-                   f"--pace={arguments.pace:g}", f"--lead={arguments.lead:g}", f"--json={report}", "--quiet", *extra]
-        if arguments.workers is not None:
-            command.append(f"--workers={arguments.workers}")
-        if sys.stdout.isatty():
-            print(f"\r\033[Krunning: {name}", end="", flush=True)
-        run(command)
-        with open(report) as file:
-            results[name] = json.load(file)
-        rows.append((name, results[name]))
-
-    for policy in COLD:
-        play(policy, policy, f"store-{policy}",
-             *([f"--save-profile={profile}"] if policy == "eager" else []))
-    for policy in ("eager", "predictive"):
-        play(f"{policy}, saved profile", policy, f"store-{policy}-profile", f"--profile={profile}")
-    for policy in ("eager", "predictive"):
-        store = f"store-{policy}-again"
-        shutil.copytree(os.path.join(work, "store-eager"), os.path.join(work, store))
-        play(f"{policy}, saved store", policy, store)
-
-    if sys.stdout.isatty():
-        print("\r\033[K", end="")
-    print("\n".join(table(rows)))
+    print(f"{arguments.model} after pgkp-prepare-pipeline, an excerpt:\n")
+    print("\n".join(excerpt(run([session.tool("pgkp-opt"), session.source, "--pgkp-prepare-pipeline"]))))
+    pace = (f"arrivals at {arguments.pace:g} times the recorded pace" if arguments.pace
+            else "arrivals back to back")
+    print(f"\n{session.count} recorded forwards of {arguments.model} (f32; extents capped as "
+          f"test/models/make_requests.py says), {pace}\nafter {arguments.lead:g} s of lead, on the "
+          f"host device. Bundle built in {session.build_s:.1f} s.\n", flush=True)
+    play_layer(session)
+    session.print_table()
     print("\n-: not applicable or not measured. Names and definitions: docs/metrics.md; JSON of each run: "
           f"{os.path.relpath(work)}/")
-    print("\n".join(claims(results)))
+    print("\n".join(claims(session.results)))
+    if arguments.model_requests > 0:
+        whole = Session(build, work, WHOLE_MODEL, arguments.model_requests, arguments)
+        print(f"\n{whole.count} recorded forwards of {WHOLE_MODEL}: embedding, four layers, output projection. "
+              f"Bundle built in {whole.build_s:.1f} s.\n", flush=True)
+        play_model(whole)
+        whole.print_table()
+        print("\n".join(lost_share(whole.results)))
     return 0
 
 
