@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-/// Host kernels against OpenBLAS (one thread, found by dlopen) and against loops
-/// that the system's compiler vectorized. Every ratio is the median over rounds
-/// in which both sides run one after the other; above 1: ours is faster.
+/// Host kernels against OpenBLAS (one thread, found by dlopen) and against
+/// loops that the system's compiler vectorized. Every ratio is the median over
+/// rounds in which both sides run one after the other; above 1: ours is faster.
 #include "LoadedKernel.h"
 #include "RowsReference.h"
 
@@ -143,8 +143,8 @@ struct OpenBLAS {
     OpenBLAS blas;
     blas.sgemm = reinterpret_cast<Sgemm>(dlsym(handle, "cblas_sgemm"));
     blas.sgemv = reinterpret_cast<Sgemv>(dlsym(handle, "cblas_sgemv"));
-    auto core = reinterpret_cast<char *(*)()>(
-        dlsym(handle, "openblas_get_corename"));
+    auto core =
+        reinterpret_cast<char *(*)()>(dlsym(handle, "openblas_get_corename"));
     auto config =
         reinterpret_cast<char *(*)()>(dlsym(handle, "openblas_get_config"));
     if (!blas.sgemm || !blas.sgemv)
@@ -158,16 +158,15 @@ struct OpenBLAS {
 /// The shape of a model's product: rows dynamic, the weight's sizes known.
 std::string matmulSource(int64_t k, int64_t n) {
   std::string ks = std::to_string(k), ns = std::to_string(n);
-  std::string a = "tensor<?x" + ks + "xf32>", w = "tensor<" + ks + "x" + ns +
-                                                  "xf32>",
+  std::string a = "tensor<?x" + ks + "xf32>",
+              w = "tensor<" + ks + "x" + ns + "xf32>",
               o = "tensor<?x" + ns + "xf32>";
   return "pgkp.kernel private @k(%a: " + a + ", %w: " + w + ", %o: " + o +
          ") -> " + o + " dims(m) args([m, " + ks + "], [" + ks + ", " + ns +
          "], [m, " + ns + "]) {\n  %z = arith.constant 0.0 : f32\n" +
          "  %i = linalg.fill ins(%z : f32) outs(%o : " + o + ") -> " + o +
          "\n  %r = linalg.matmul ins(%a, %w : " + a + ", " + w +
-         ") outs(%i : " + o + ") -> " + o + "\n  pgkp.return %r : " + o +
-         "\n}";
+         ") outs(%i : " + o + ") -> " + o + "\n  pgkp.return %r : " + o + "\n}";
 }
 
 struct Shape {
@@ -202,8 +201,8 @@ void benchMatmul(const OpenBLAS &blas, const Shape &shape,
   }
   // Row major is 101, no transposition 111, transposition 112.
   auto gemm = [&] {
-    blas.sgemm(101, 111, 111, m, n, k, 1, a.memory, k, b.memory, n, 0,
-               c.memory, n);
+    blas.sgemm(101, 111, 111, m, n, k, 1, a.memory, k, b.memory, n, 0, c.memory,
+               n);
   };
   auto gemv = [&] {
     blas.sgemv(101, 112, k, n, 1, b.memory, n, a.memory, 1, 0, c.memory, 1);
@@ -226,13 +225,23 @@ void benchMatmuls(const std::vector<Variant> &extra, const std::string &only) {
   std::vector<Shape> shapes;
   for (int64_t size : {64, 100, 128, 192, 250, 256, 333, 512, 768, 1000, 1024})
     shapes.push_back({size, size, size});
-  for (Shape shape : {Shape{127, 193, 251}, {250, 200, 300}, {333, 411, 517},
-                      {256, 768, 3072}, {197, 1024, 2816}})
+  for (Shape shape : {Shape{127, 193, 251},
+                      {250, 200, 300},
+                      {333, 411, 517},
+                      {256, 768, 3072},
+                      {197, 1024, 2816}})
     shapes.push_back(shape);
-  for (Shape shape : {Shape{8, 512, 512}, {16, 256, 256}, {16, 1024, 1024},
-                      {16, 3072, 768}, {24, 1000, 500}, {32, 1024, 1024},
-                      {48, 768, 768}, {1, 256, 256}, {1, 1024, 1024},
-                      {1, 2816, 1024}, {1, 1000, 333}})
+  for (Shape shape : {Shape{8, 512, 512},
+                      {16, 256, 256},
+                      {16, 1024, 1024},
+                      {16, 3072, 768},
+                      {24, 1000, 500},
+                      {32, 1024, 1024},
+                      {48, 768, 768},
+                      {1, 256, 256},
+                      {1, 1024, 1024},
+                      {1, 2816, 1024},
+                      {1, 1000, 333}})
     shapes.push_back(shape);
   for (const Shape &shape : shapes) {
     if (!only.empty() && only != std::to_string(shape.m) + "x" +
@@ -241,10 +250,9 @@ void benchMatmuls(const std::vector<Variant> &extra, const std::string &only) {
       continue;
     Variant generic, specialized;
     generic.pipeline = Pipeline::full;
-    specialized.facts = {shape.m < 48
-                             ? Fact(FactKind::eq, 0, shape.m, 0)
-                             : Fact(FactKind::range, 0, shape.m / 2 + 1,
-                                    2 * shape.m)};
+    specialized.facts = {
+        shape.m < 48 ? Fact(FactKind::eq, 0, shape.m, 0)
+                     : Fact(FactKind::range, 0, shape.m / 2 + 1, 2 * shape.m)};
     std::vector<Variant> variants = {generic, specialized};
     variants.insert(variants.end(), extra.begin(), extra.end());
     benchMatmul(*blas, shape, variants);
@@ -263,18 +271,20 @@ std::string rowSource(const std::string &kind, int64_t n) {
               w = "tensor<" + size + "xf32>";
   std::string source =
       "#id = affine_map<(d0, d1) -> (d0, d1)>\n#row = affine_map<(d0, d1) -> "
-      "(d0)>\n#col = affine_map<(d0, d1) -> (d1)>\npgkp.kernel private @k(%x: " +
+      "(d0)>\n#col = affine_map<(d0, d1) -> (d1)>\npgkp.kernel private "
+      "@k(%x: " +
       t + ", %w: " + w + ", %o: " + t + ") -> " + t + " dims(m" +
       (n < 0 ? ", n" : "") + ") args([m, " + bind + "], [" + bind + "], [m, " +
       bind + "]) {\n  %zero = arith.constant 0.0 : f32\n" +
       "  %low = arith.constant 0xFF800000 : f32\n" +
       "  %eps = arith.constant 1.0e-5 : f32\n" +
       "  %c0 = arith.constant 0 : index\n  %c1 = arith.constant 1 : index\n" +
-      "  %m = tensor.dim %x, %c0 : " + t + "\n  %n = tensor.dim %x, %c1 : " + t +
+      "  %m = tensor.dim %x, %c0 : " + t +
+      "\n  %n = tensor.dim %x, %c1 : " + t +
       "\n  %ni = arith.index_cast %n : index to i32\n" +
       "  %nf = arith.sitofp %ni : i32 to f32\n" +
-      "  %re = tensor.empty(%m) : " + row +
-      "\n  %te = tensor.empty(%m" + (n < 0 ? ", %n" : "") + ") : " + t + "\n";
+      "  %re = tensor.empty(%m) : " + row + "\n  %te = tensor.empty(%m" +
+      (n < 0 ? ", %n" : "") + ") : " + t + "\n";
   auto fill = [&](const char *name, const char *value) {
     source += std::string("  %") + name + " = linalg.fill ins(%" + value +
               " : f32) outs(%re : " + row + ") -> " + row + "\n";
@@ -397,9 +407,12 @@ void benchRows(const std::vector<Variant> &extra) {
     std::printf("%s  ", describe(variant).c_str());
   std::printf("\n");
   for (const char *kind : {"softmax", "rms norm", "layer norm"})
-    for (auto [m, n] : std::vector<std::pair<int64_t, int64_t>>{
-             {512, 768}, {64, 1000}, {8, 4096}, {512, 64}, {512, 50},
-             {256, 100}})
+    for (auto [m, n] : std::vector<std::pair<int64_t, int64_t>>{{512, 768},
+                                                                {64, 1000},
+                                                                {8, 4096},
+                                                                {512, 64},
+                                                                {512, 50},
+                                                                {256, 100}})
       benchRow(kind, m, n, extra);
 }
 

@@ -105,8 +105,8 @@ LoadedKernel::create(mlir::pgkp::HostCompiler &compiler,
   PGKP_ASSIGN(kernel.artifact, compiler.compile(request));
   const std::vector<uint8_t> &code = kernel.artifact.code;
   int fd = memfd_create("kernel", MFD_CLOEXEC);
-  if (fd < 0 || write(fd, code.data(), code.size()) !=
-                    static_cast<ssize_t>(code.size()))
+  if (fd < 0 ||
+      write(fd, code.data(), code.size()) != static_cast<ssize_t>(code.size()))
     return rt::makeErrnoError(errno, "cannot hold the artifact in memory");
   // A path per load: the loader takes equal paths for equal libraries.
   static int generation = 0;
