@@ -17,6 +17,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <map>
 #include <numeric>
 
@@ -177,6 +178,7 @@ Status run(Options &options) {
   std::vector<RunReport> runs;
   for (unsigned i = 0; i < options.repeats; ++i) {
     options.replay.seed = options.seed + i;
+    // The same for all seeds, but for stage costs that the profile remembers.
     PGKP_TRY(setProfile(options, source, *workload.module));
     PGKP_TRY(setStageCosts(options, *workload.module));
     PGKP_TRY(playAll(options, workload, runs));
@@ -186,7 +188,9 @@ Status run(Options &options) {
   if (!options.json.empty())
     PGKP_TRY(writeText(options.json, toJson(runs)));
   if (!options.html.empty())
-    PGKP_TRY(writeText(options.html, toHtml(runs, options.workload.path)));
+    PGKP_TRY(writeText(
+        options.html,
+        toHtml(runs, std::filesystem::path(options.workload.path).filename())));
   return {};
 }
 
@@ -324,6 +328,11 @@ int main(int argc, char **argv) {
                  "Forecast without structure, profile or history")
       ->delimiter(',')
       ->check(CLI::IsMember({"structure", "profile", "history"}));
+  app.add_flag_callback(
+      "--quick",
+      [&o] { o.replay.recordForecasts = o.replay.recordNextKeys = false; },
+      "Keep forecasts and predictions out of the log: faster, and the "
+      "prediction.* metrics are null");
   addRunOptions(app, o, "Write all metrics here, an array in the runs' order",
                 "Of the simulated costs");
   app.add_option("--html", o.html, "Write a self-contained page here");
