@@ -55,21 +55,26 @@ static Status checkProfile(const schema::ProfileT &profile,
   return {};
 }
 
-Expected<schema::ProfileT> loadProfile(const std::string &path) {
-  PGKP_ASSIGN(std::vector<uint8_t> payload,
-              readSealed(FileKind::profile, path));
+Expected<schema::ProfileT> parseProfile(std::vector<uint8_t> payload,
+                                        const std::string &what) {
   flatbuffers::Verifier verifier(payload.data(), payload.size());
   if (payload.size() < 8 || !schema::VerifyProfileBuffer(verifier))
-    return makeError(Code::corrupt, "'{}': profile does not verify", path);
+    return makeError(Code::corrupt, "'{}': profile does not verify", what);
   const schema::Profile *table = schema::GetProfile(payload.data());
   if (table->format_version() != kFormatVersion)
     return makeError(Code::unsupported,
                      "'{}': profile has format version {}, this build reads {}",
-                     path, table->format_version(), kFormatVersion);
+                     what, table->format_version(), kFormatVersion);
   schema::ProfileT profile;
   table->UnPackTo(&profile);
-  PGKP_TRY(checkProfile(profile, path));
+  PGKP_TRY(checkProfile(profile, what));
   return profile;
+}
+
+Expected<schema::ProfileT> loadProfile(const std::string &path) {
+  PGKP_ASSIGN(std::vector<uint8_t> payload,
+              readSealed(FileKind::profile, path));
+  return parseProfile(std::move(payload), path);
 }
 
 std::vector<uint8_t> serializeProfile(const schema::ProfileT &profile) {

@@ -19,6 +19,11 @@ constexpr size_t kMaxProfileRoots = 4096;
 /// Reads a profile and checks its numbers. notFound, corrupt, unsupported, io.
 Expected<schema::ProfileT> loadProfile(const std::string &path);
 
+/// A Profile FlatBuffer without envelope; `what` names it in messages. corrupt,
+/// unsupported.
+Expected<schema::ProfileT> parseProfile(std::vector<uint8_t> payload,
+                                        const std::string &what);
+
 /// Writes it whole or not at all.
 Status saveProfile(const std::string &path, const schema::ProfileT &profile);
 
