@@ -113,8 +113,8 @@ void Brain::onUse(KeyId key, KeyId ran, double kernelSeconds, uint32_t stream,
     }
   }
   policy->onUse(key, now);
-  forecaster->onUse(key, now);
-  predicted = forecaster->nextKey(nullptr);
+  forecaster->onUse(key, now, stream);
+  predicted = forecaster->nextKey(nullptr, stream);
   actions.record({.t = now,
                   .kind = EventKind::nextKey,
                   .key = predicted,
@@ -288,6 +288,7 @@ TimeNs Brain::plan(TimeNs now) {
   const Capacity capacity = governor->capacity(now, serving);
   actions.setJobLimit(isPaused ? 0 : capacity.workers);
 
+  forecaster->onTick(now);
   if (policy->speculates()) {
     scratchKeys.clear();
     forecaster->keys(scratchKeys);

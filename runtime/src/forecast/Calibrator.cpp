@@ -6,7 +6,8 @@
 
 namespace pgkp::rt::forecast {
 
-static constexpr double kSeconds = 10;
+static constexpr size_t kTenSeconds = 1; ///< of FirstUse::horizons
+static constexpr double kSeconds = FirstUse::horizons[kTenSeconds];
 
 static size_t binOf(double p) {
   return std::min(
@@ -87,7 +88,7 @@ void Calibrator::advance(TimeNs now) {
 }
 
 FirstUse Calibrator::correct(FirstUse use) const {
-  if (use.dated() || use.mass <= 0)
+  if (use.dated() || use.mass() <= 0)
     return use;
   const double raw = use.cdf(kSeconds);
   const double shift =
@@ -95,15 +96,17 @@ FirstUse Calibrator::correct(FirstUse use) const {
   const double p = std::clamp(raw + shift, 0.0, 1.0);
   if (p == raw)
     return use;
-  // The mass of the whole horizon stays unless it cannot hold the corrected
-  // value.
-  const double share = use.lower / use.mass;
-  if (p >= use.mass * (1 - 1e-6)) {
-    use.mass = std::min(1.0, p / (1 - 1e-6));
-    use.lower = use.mass * share;
-  }
-  use.hazard =
-      p > 0 ? -std::log1p(-std::min(p / use.mass, 1 - 1e-9)) / kSeconds : 0;
+  // Shorter horizons follow in proportion; longer ones stay unless they cannot
+  // hold the corrected value.
+  const double hazard = std::min(-std::log1p(-p), FirstUse::kCertain);
+  for (size_t i = 0; i < FirstUse::kHorizons; ++i)
+    if (FirstUse::horizons[i] < kSeconds)
+      use.hazard[i] = use.hazard[kTenSeconds] > 0
+                          ? use.hazard[i] / use.hazard[kTenSeconds] * hazard
+                          : hazard * FirstUse::horizons[i] / kSeconds;
+    else if (i > kTenSeconds)
+      use.hazard[i] = std::max(use.hazard[i], hazard);
+  use.hazard[kTenSeconds] = hazard;
   return use;
 }
 

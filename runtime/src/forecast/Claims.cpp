@@ -122,15 +122,16 @@ std::optional<FirstUse> Claims::forecast(KeyId key, TimeNs now) const {
   for (auto it = list.begin(); it != list.end(); ++it) {
     if (!stands(*it, now))
       continue;
-    FirstUse use;
     const bool announced = it->announcement != 0;
+    const double date = std::max(0.0, toSeconds(it->when - now));
+    FirstUse use = FirstUse::dated(
+        announced ? reliability : it->mass, date,
+        std::max({kMinSigma, kSigmaShare * date, announced ? error : 0.0}));
     use.provenance = it->provenance;
-    use.mass = announced ? reliability : it->mass;
-    use.lower = announced ? reliabilityLower : it->mass;
-    use.date = std::max(0.0, toSeconds(it->when - now));
-    use.sigma =
-        std::max({kMinSigma, kSigmaShare * use.date, announced ? error : 0.0});
-    use.useRate = use.mass * static_cast<double>(list.end() - it) / kUseHorizon;
+    if (announced)
+      use.lowerShare = std::min(1.0, reliabilityLower / reliability);
+    use.useRate =
+        use.dateMass * static_cast<double>(list.end() - it) / kUseHorizon;
     return use;
   }
   return std::nullopt;

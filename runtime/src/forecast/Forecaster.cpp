@@ -144,30 +144,32 @@ private:
         best = hazard.forecast(key, now);
     } else {
       const auto start = begun ? begun : claims.nextAnnounced();
+      double most = 0;
       auto consider = [&](const FirstUse &use) {
-        if (use.mass > best.mass)
+        if (const double mass = use.mass(); mass > most) {
           best = use;
+          most = mass;
+        }
       };
       if (const auto recorded = profile.forecast(key, start, now))
         consider(*recorded);
       if (options.structure) {
         consider(roots.forecast(key, now));
-        if (auto prior = structure.forecast(key, begun, now)) {
-          // Runs that did not use the key speak against it.
-          prior->mass *= profile.absentShare(key);
-          prior->lower *= profile.absentShare(key);
+        // Runs that did not use the key speak against it.
+        if (auto prior =
+                structure.forecast(key, begun, now, profile.absentShare(key)))
           consider(*prior);
-        }
       }
     }
     if (!claim)
       return best;
     FirstUse use = *claim;
     use.useRate = std::max({use.useRate, best.useRate, profile.useRate(key)});
+    // Whichever comes first; but two dates are one event told twice.
+    if (!best.dated())
+      use.hazard = best.hazard;
     // A weak hint does not silence a strong forecast.
-    return use.mass >= best.mass || use.cdf(use.date) >= best.cdf(use.date)
-               ? use
-               : best;
+    return !best.dated() || use.dateMass >= best.dateMass ? use : best;
   }
 
   void sweep(TimeNs now) {

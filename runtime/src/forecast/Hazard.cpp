@@ -89,7 +89,7 @@ void Hazard::advance(TimeNs now) {
     const double unused =
         (cell.seen[longest] - cell.used[longest]) / horizons[longest];
     const double a = used + 1, b = unused + 1;
-    cell.lowerShare = betaLower(a, b) / (a / (a + b));
+    cell.lowerShare = std::min(1.0, betaLower(a, b) / (a / (a + b)));
   }
 }
 
@@ -119,17 +119,10 @@ std::array<double, Hazard::kHorizons> Hazard::probabilities(KeyId id,
 
 FirstUse Hazard::forecast(KeyId id, TimeNs now) const {
   const Key &key = keys[id];
-  const auto p = probabilities(id, now);
   const double age = std::max(0.0, toSeconds(now - key.last));
-  FirstUse use;
+  FirstUse use = FirstUse::within(probabilities(id, now));
   use.provenance = schema::Provenance::history;
-  use.mass = p[kHorizons - 1];
-  // F(10 s) = p[1] fixes the rate; the cap keeps it finite where both are the
-  // same.
-  const double share = use.mass > 0 ? std::min(p[1] / use.mass, 1 - 1e-9) : 0;
-  use.hazard = -std::log1p(-share) / horizons[1];
-  use.lower =
-      use.mass * cellAt(age, key.count * std::exp(-age / kDecay)).lowerShare;
+  use.lowerShare = cellAt(age, key.count * std::exp(-age / kDecay)).lowerShare;
   const double watched = std::max(1.0, toSeconds(now - key.first));
   const double recent = key.count * std::exp(-age / kDecay) /
                         (kDecay * -std::expm1(-watched / kDecay));

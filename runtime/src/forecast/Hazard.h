@@ -21,9 +21,9 @@ namespace pgkp::rt::forecast {
 /// Thread-compatible.
 class Hazard {
 public:
-  static constexpr size_t kAges = 11, kCounts = 9, kHorizons = 4;
-  static constexpr std::array<double, kHorizons> horizons = {1, 10, 60,
-                                                             600}; ///< s
+  static constexpr size_t kAges = 11, kCounts = 9,
+                          kHorizons = FirstUse::kHorizons;
+  static constexpr auto horizons = FirstUse::horizons;
 
   explicit Hazard(size_t numKeys) : keys(numKeys), cells(kAges * kCounts) {}
 
@@ -34,8 +34,7 @@ public:
   bool seen(KeyId key) const { return keys[key].sightings > 0; }
   /// P(next use within horizons[i]), ascending.
   std::array<double, kHorizons> probabilities(KeyId key, TimeNs now) const;
-  /// Mass is that of the longest horizon, the rate fits the one of 10 s. Seen
-  /// keys only.
+  /// Seen keys only.
   FirstUse forecast(KeyId key, TimeNs now) const;
 
 private:

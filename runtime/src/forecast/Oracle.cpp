@@ -57,8 +57,7 @@ public:
                       knownAt[key].begin());
     const TimeNs offset = start + drift - now;
     const TimeNs first = at[next[key]] + offset;
-    use.mass = use.lower = 1;
-    use.date = std::max(0.0, toSeconds(first));
+    use = FirstUse::dated(1, std::max(0.0, toSeconds(first)), 0);
     use.provenance = schema::Provenance::user;
     // Uses after the first within the horizon, as a rate from the first on.
     const auto end =

@@ -55,16 +55,17 @@ std::optional<FirstUse> ProfileModel::forecast(KeyId key,
   const Row &row = rows[key];
   if (!row.known)
     return std::nullopt;
-  FirstUse use;
-  use.provenance = schema::Provenance::profile;
-  use.mass = row.mass;
-  use.useRate = row.rate;
-  if (!begun) {
-    use.date = row.firstUse + kUnknownStart;
-    use.sigma = std::max(kSpread * row.firstUse, kUnknownStart / 2);
-    use.lower = row.lower;
+  const auto finish = [&](FirstUse use, double mass, double lower) {
+    use.provenance = schema::Provenance::profile;
+    use.useRate = row.rate;
+    use.lowerShare = mass > 0 ? std::min(1.0, lower / mass) : 0;
     return use;
-  }
+  };
+  if (!begun)
+    return finish(
+        FirstUse::dated(row.mass, row.firstUse + kUnknownStart,
+                        std::max(kSpread * row.firstUse, kUnknownStart / 2)),
+        row.mass, row.lower);
   const double elapsed =
       toSeconds(now - *begun); // negative before an announced begin
   const double sigma = std::max(kSpread * row.firstUse, kMinSigma);
@@ -74,19 +75,20 @@ std::optional<FirstUse> ProfileModel::forecast(KeyId key,
   const double overdue =
       std::max(0.0, elapsed - row.firstUse - kOverdue * sigma);
   double unused = 1 - past;
-  if (z > kOverdue) {
+  const double wait = std::min(kOverdueWait, std::max(row.firstUse, 1.0));
+  if (z > kOverdue)
     // The date has passed for good; what is left waits exponentially.
-    const double wait = std::min(kOverdueWait, std::max(row.firstUse, 1.0));
     unused =
         0.5 * std::erfc(kOverdue / std::sqrt(2.0)) * std::exp(-overdue / wait);
-    use.hazard = 1 / wait;
-  } else {
-    use.date = std::max(0.0, row.firstUse - elapsed);
-    use.sigma = sigma;
-  }
-  use.mass = row.mass * unused / (1 - row.mass + row.mass * unused);
-  use.lower = row.lower * unused / (1 - row.lower + row.lower * unused);
-  return use;
+  const auto posterior = [unused](double p) {
+    return p * unused / (1 - p + p * unused);
+  };
+  const double mass = posterior(row.mass);
+  return finish(
+      z > kOverdue
+          ? FirstUse::exponential(mass, 1 / wait)
+          : FirstUse::dated(mass, std::max(0.0, row.firstUse - elapsed), sigma),
+      mass, posterior(row.lower));
 }
 
 } // namespace pgkp::rt::forecast

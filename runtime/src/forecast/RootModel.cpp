@@ -11,7 +11,6 @@ static constexpr double kDecay = 60; ///< s, of the request rate
 /// Root vectors remembered; beyond that every new one counts as novel and
 /// teaches nothing.
 static constexpr size_t kMaxVectors = 16384;
-static constexpr double kHorizon = 600; ///< s
 /// The estimate rests on analogy alone: its lower bound is this share of it.
 static constexpr double kLowerShare = 0.25;
 
@@ -111,14 +110,11 @@ FirstUse RootModel::forecast(KeyId key, TimeNs now) const {
     return use;
   const double novelty = (singles + 1) / (std::max(requests, vectors) + 2);
   const double perRequest = std::min(1.0, novelty * support[key] / vectors);
-  use.hazard = perRequest * requestRate(now);
-  if (use.hazard <= 0)
-    return use;
-  use.mass = -std::expm1(-use.hazard * kHorizon);
-  // Within the horizon the hazard goes on; `mass` is what the horizon holds of
-  // it.
-  use.lower = use.mass * kLowerShare;
-  use.useRate = use.hazard;
+  const double rate = perRequest * requestRate(now);
+  use = FirstUse::exponential(1, rate);
+  use.provenance = schema::Provenance::structure;
+  use.lowerShare = kLowerShare;
+  use.useRate = rate;
   return use;
 }
 

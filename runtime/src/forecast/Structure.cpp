@@ -2,6 +2,7 @@
 #include "forecast/Structure.h"
 #include "forecast/Beta.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace pgkp::rt::forecast {
@@ -26,8 +27,9 @@ Structure::Structure(const Module &module) : rows(module.keys().size()) {
     }
 }
 
-std::optional<FirstUse>
-Structure::forecast(KeyId key, std::optional<TimeNs> begun, TimeNs now) const {
+std::optional<FirstUse> Structure::forecast(KeyId key,
+                                            std::optional<TimeNs> begun,
+                                            TimeNs now, double share) const {
   const Row &row = rows[key];
   if (row.mass == 0)
     return std::nullopt;
@@ -36,12 +38,12 @@ Structure::forecast(KeyId key, std::optional<TimeNs> begun, TimeNs now) const {
   auto posterior = [unused](double p) {
     return p * unused / (1 - p + p * unused);
   };
-  FirstUse use;
-  use.provenance = schema::Provenance::structure;
   // A class that is certain is certain only to come, not to have come yet.
-  use.mass = row.mass < 1 ? posterior(row.mass) : 1;
-  use.lower = row.lower < 1 ? posterior(row.lower) : 1;
-  use.hazard = 1 / kMeanWait;
+  const double mass = row.mass < 1 ? posterior(row.mass) : 1;
+  const double lower = row.lower < 1 ? posterior(row.lower) : 1;
+  FirstUse use = FirstUse::exponential(share * mass, 1 / kMeanWait);
+  use.provenance = schema::Provenance::structure;
+  use.lowerShare = mass > 0 ? std::min(1.0, lower / mass) : 0;
   use.useRate = kUseRate;
   return use;
 }

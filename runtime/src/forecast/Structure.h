@@ -20,8 +20,9 @@ public:
   const std::vector<KeyId> &keys() const { return order; }
   /// For a key that has not been used. `begun`: first request; nothing: none
   /// yet.
+  /// `share`: what other evidence leaves of the prior.
   std::optional<FirstUse> forecast(KeyId key, std::optional<TimeNs> begun,
-                                   TimeNs now) const;
+                                   TimeNs now, double share = 1) const;
 
 private:
   struct Row {

@@ -34,7 +34,7 @@ public:
           decision.index = index(candidate, delay);
           decision.value = value(candidate, input.horizon);
           decision.price = input.cpuPrice * candidate.cpu;
-          if (!candidate.demanded && candidate.use.mass > 0) {
+          if (!candidate.demanded && candidate.use.mass() > 0) {
             // What comes too late to save anything would only be in the way.
             decision.start = decision.value > 0;
             decision.reason = decision.start ? "known use" : "too late";

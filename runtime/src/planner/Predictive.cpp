@@ -58,7 +58,7 @@ private:
       decision.reason = "demanded";
       return;
     }
-    if (decision.speculative && candidate.use.mass <= 0) {
+    if (decision.speculative && candidate.use.mass() <= 0) {
       decision.reason = "no forecast";
       return;
     }

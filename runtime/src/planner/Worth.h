@@ -13,31 +13,20 @@ namespace pgkp::rt::planner {
 /// False: some number of it is infinite or none at all, and no order could hold
 /// it.
 inline bool finite(const Candidate &candidate) {
-  const FirstUse &use = candidate.use;
-  return std::isfinite(use.mass + use.hazard + use.date + use.sigma +
-                       use.useRate + use.lower + candidate.remaining +
-                       candidate.cpu + candidate.stall + candidate.delta);
+  return candidate.use.valid() &&
+         std::isfinite(candidate.remaining + candidate.cpu + candidate.stall +
+                       candidate.delta);
 }
 
-/// Expected uses from the first use on, within (from, to] s: the integral of F
-/// times the use rate, plus the first uses themselves. A key that has missed
-/// already is in use: its rate counts from now.
+/// Expected uses within (from, to] s. A key that has missed already is in use:
+/// its rate counts from now.
 inline double expectedUses(const Candidate &candidate, double from, double to) {
   if (to <= from)
     return 0;
   const FirstUse &use = candidate.use;
   if (candidate.misses > 0)
-    return std::max(use.useRate, 0.0) * (to - from);
-  double integral; // of F over (from, to]
-  if (use.dated())
-    integral = use.mass * std::max(0.0, to - std::max(from, use.date));
-  else if (use.hazard * (to - from) < 1e-9)
-    integral = use.cdf(from) * (to - from);
-  else
-    integral = use.mass * ((to - from) - (std::exp(-use.hazard * from) -
-                                          std::exp(-use.hazard * to)) /
-                                             use.hazard);
-  return use.cdf(to) - use.cdf(from) + std::max(use.useRate, 0.0) * integral;
+    return use.useRate * (to - from);
+  return use.expectedUses(from, to);
 }
 
 /// S_k (F(to) - F(from)) + Delta_k E[N_k(from, to)]: what is lost in (from, to]
@@ -67,12 +56,10 @@ inline double value(const Candidate &candidate, double horizon) {
   return std::isfinite(result) ? result : 0;
 }
 
-/// V_k with `mass` at its lower confidence bound: every term of the loss is a
+/// V_k with F at its lower confidence bound: every term of the loss is a
 /// multiple of it. A miss that has happened is no forecast.
 inline double lowerValue(const Candidate &candidate, double value) {
-  if (candidate.misses > 0 || candidate.use.mass <= 0)
-    return value;
-  return value * std::clamp(candidate.use.lower / candidate.use.mass, 0.0, 1.0);
+  return candidate.misses > 0 ? value : value * candidate.use.lowerShare;
 }
 
 /// The mean work of those that could start: the delay that one place in the

@@ -129,8 +129,8 @@ TEST(Claims, AnnouncementIsDatedAndNearlyCertain) {
   ASSERT_TRUE(use.has_value());
   EXPECT_NEAR(use->date, 10, 1e-9);
   EXPECT_NEAR(use->sigma, 1, 1e-9);
-  EXPECT_NEAR(use->mass, 0.98, 1e-9);
-  EXPECT_NEAR(use->lower, std::pow(0.1, 1.0 / 49), 1e-3);
+  EXPECT_NEAR(use->mass(), 0.98, 1e-9);
+  EXPECT_NEAR(use->lower(), std::pow(0.1, 1.0 / 49), 1e-3);
   EXPECT_EQ(use->provenance, schema::Provenance::announcement);
   EXPECT_FALSE(claims.forecast(3, 10 * s).has_value());
   EXPECT_EQ(claims.nextAnnounced(), 20 * s);
@@ -161,14 +161,14 @@ TEST(Claims, BrokenAnnouncementsCostTrust) {
   for (uint64_t i = 0; i < 50; ++i)
     claims.announce(i, keys, s, 0);
   claims.announce(99, keys, 1000 * s, 500 * s);
-  EXPECT_NEAR(claims.forecast(0, 500 * s)->mass, 49.0 / 100, 1e-9);
-  EXPECT_LT(claims.forecast(0, 500 * s)->lower, 0.49);
+  EXPECT_NEAR(claims.forecast(0, 500 * s)->mass(), 49.0 / 100, 1e-9);
+  EXPECT_LT(claims.forecast(0, 500 * s)->lower(), 0.49);
 }
 
 TEST(Claims, HintsHaveTheirOwnProbabilityAndExpire) {
   Claims claims(1);
   claims.hint(0, 0.5, 2, 0);
-  EXPECT_NEAR(claims.forecast(0, 0)->mass, 0.5, 1e-12);
+  EXPECT_NEAR(claims.forecast(0, 0)->mass(), 0.5, 1e-12);
   EXPECT_NEAR(claims.forecast(0, 0)->date, 2, 1e-9);
   EXPECT_FALSE(claims.forecast(0, 13 * s).has_value());
   claims.hint(0, 0.5, -1, 20 * s); // no slack known
@@ -183,8 +183,8 @@ TEST(ProfileModel, ProbabilityAndDateOfEarlierRuns) {
   ASSERT_EQ(model.keys(), std::vector<KeyId>{kOne});
   // No request yet: (2 + 1) / (3 + 2), some time after 20 s.
   auto use = model.forecast(kOne, std::nullopt, 0);
-  EXPECT_NEAR(use->mass, 0.6, 1e-12);
-  EXPECT_NEAR(use->lower, betaLower(3, 2), 1e-12);
+  EXPECT_NEAR(use->mass(), 0.6, 1e-12);
+  EXPECT_NEAR(use->lower(), betaLower(3, 2), 1e-12);
   EXPECT_NEAR(use->date, 30, 1e-12);
   // 5 s into the run.
   use = model.forecast(kOne, 100 * s, 105 * s);
@@ -193,11 +193,11 @@ TEST(ProfileModel, ProbabilityAndDateOfEarlierRuns) {
   EXPECT_NEAR(use->useRate, 2, 1e-12);
   // At the date, half of the mass has been used up: 0.3 / (0.4 + 0.3).
   use = model.forecast(kOne, 0, 20 * s);
-  EXPECT_NEAR(use->mass, 0.3 / 0.7, 1e-9);
+  EXPECT_NEAR(use->mass(), 0.3 / 0.7, 1e-9);
   // Long overdue: undated and unlikely.
   use = model.forecast(kOne, 0, 120 * s);
   EXPECT_FALSE(use->dated());
-  EXPECT_LT(use->mass, 0.01);
+  EXPECT_LT(use->mass(), 0.01);
   EXPECT_FALSE(model.forecast(kSmall, std::nullopt, 0).has_value());
   EXPECT_NEAR(model.absentShare(kSmall), 2.0 / 5, 1e-12);
   EXPECT_EQ(model.absentShare(kOne), 1);
@@ -216,10 +216,7 @@ TEST(ProfileModel, AnotherModulesProfileSaysNothing) {
 
 TEST(Calibrator, LearnsThatForecastsAreTooHigh) {
   Calibrator calibrator(1);
-  FirstUse use;
-  use.mass = 0.9;
-  use.hazard = 10; // F(10 s) = 0.9
-  use.lower = 0.45;
+  const FirstUse use = FirstUse::exponential(0.9, 10); // F(10 s) = 0.9
   EXPECT_NEAR(calibrator.correct(use).cdf(10), 0.9,
               1e-9); // nothing counted: unchanged
   for (int i = 0; i < 200; ++i) {
@@ -231,17 +228,15 @@ TEST(Calibrator, LearnsThatForecastsAreTooHigh) {
   }
   const FirstUse corrected = calibrator.correct(use);
   EXPECT_NEAR(corrected.cdf(10), (40 + 4 * 0.9) / 204, 1e-6);
-  EXPECT_EQ(corrected.mass, 0.9);
-  FirstUse dated = use;
-  dated.date = 5;
+  EXPECT_NEAR(corrected.mass(), 0.9, 1e-9);
+  const FirstUse dated = FirstUse::dated(0.9, 5, 1);
   EXPECT_EQ(calibrator.correct(dated).cdf(10), dated.cdf(10));
 }
 
 TEST(Calibrator, CorrectionIsMonotoneAcrossBins) {
   Calibrator calibrator(2);
-  FirstUse low, high;
-  low.mass = 0.32, high.mass = 0.62;
-  low.hazard = high.hazard = 100;
+  const FirstUse low = FirstUse::exponential(0.32, 100),
+                 high = FirstUse::exponential(0.62, 100);
   for (int i = 0; i < 100;
        ++i) { // the low one always comes, the high one never
     const TimeNs now = i * 20 * s;
@@ -265,12 +260,12 @@ TEST(Forecaster, StructureCoversTheLatticeAndNeverGeneric) {
   auto forecaster = makeForecaster(module, nullptr, {}, 0);
   EXPECT_EQ(keysOf(*forecaster), (std::vector<KeyId>{kOne, kSmall, kSixteen}));
   const FirstUse use = forecaster->forecast(kSixteen, 0);
-  EXPECT_NEAR(use.mass, 0.5, 1e-6);
-  EXPECT_NEAR(use.lower, 0.1, 1e-6);
+  EXPECT_NEAR(use.mass(), 0.5, 1e-3);
+  EXPECT_NEAR(use.lowerShare, 0.2, 1e-6);
   EXPECT_EQ(use.provenance, schema::Provenance::structure);
   auto without = makeForecaster(module, nullptr, {.structure = false}, 0);
   EXPECT_TRUE(keysOf(*without).empty());
-  EXPECT_EQ(without->forecast(kSixteen, 0).mass, 0);
+  EXPECT_EQ(without->forecast(kSixteen, 0).mass(), 0);
 }
 
 TEST(Forecaster, AnnouncementExpandsThroughTheManifest) {
@@ -282,7 +277,7 @@ TEST(Forecaster, AnnouncementExpandsThroughTheManifest) {
   forecaster->onAnnounce(0, roots, 30 * s, 0);
   EXPECT_EQ(keysOf(*forecaster), (std::vector<KeyId>{kSixteen, kSmall}));
   EXPECT_NEAR(forecaster->forecast(kSixteen, 10 * s).date, 20, 1e-9);
-  EXPECT_EQ(forecaster->forecast(kOne, 0).mass, 0);
+  EXPECT_EQ(forecaster->forecast(kOne, 0).mass(), 0);
   forecaster->onAnnounce(7, roots, 30 * s, 0); // no such entry
   forecaster->onAnnounce(0, std::vector<int64_t>{1}, 30 * s,
                          0); // wrong number of roots
@@ -296,10 +291,10 @@ TEST(Forecaster, NeighboursOfSeenRootsGetAForecast) {
   forecaster->onRequest(0, roots, s);
   // One token more (2 * 64 = 128), or batch 1, would be other keys.
   const FirstUse sixteen = forecaster->forecast(kSixteen, s);
-  EXPECT_GT(sixteen.mass, 0);
+  EXPECT_GT(sixteen.mass(), 0);
   EXPECT_EQ(sixteen.provenance, schema::Provenance::structure);
-  EXPECT_GT(forecaster->forecast(kOne, s).mass, 0);
-  EXPECT_LT(sixteen.lower, sixteen.mass);
+  EXPECT_GT(forecaster->forecast(kOne, s).mass(), 0);
+  EXPECT_LT(sixteen.lowerShare, 1);
 }
 
 TEST(Forecaster, UsedKeysFollowTheirHistory) {
@@ -319,10 +314,10 @@ TEST(Forecaster, ProfileBeatsTheLatticePriorAndSurvivesRoundTrip) {
   addKey(profile, {fx::divisible(0, 16)}, 4, 1);
   auto forecaster = makeForecaster(module, &profile, {}, 0);
   EXPECT_EQ(keysOf(*forecaster).front(), kSixteen);
-  EXPECT_NEAR(forecaster->forecast(kSixteen, 0).mass, 2.0 / 3, 1e-9);
+  EXPECT_NEAR(forecaster->forecast(kSixteen, 0).mass(), 2.0 / 3, 1e-9);
   EXPECT_EQ(forecaster->forecast(kSixteen, 0).provenance,
             schema::Provenance::profile);
-  EXPECT_NEAR(forecaster->forecast(kOne, 0).mass, 0.05 * 2 / 3, 1e-6);
+  EXPECT_NEAR(forecaster->forecast(kOne, 0).mass(), 0.05 * 2 / 3, 1e-4);
   auto ignoring = makeForecaster(module, &profile, {.profile = false}, 0);
   EXPECT_EQ(ignoring->forecast(kSixteen, 0).provenance,
             schema::Provenance::structure);
@@ -348,8 +343,8 @@ TEST(Oracle, DatesAreExactAndDriftWithTheRun) {
       module, {{5 * s, kOne}, {8 * s, kSmall}, {9 * s, kOne}}, 100 * s);
   EXPECT_EQ(keysOf(*oracle), (std::vector<KeyId>{kOne, kSmall}));
   EXPECT_NEAR(oracle->forecast(kSmall, 101 * s).date, 7, 1e-9);
-  EXPECT_EQ(oracle->forecast(kSmall, 101 * s).mass, 1);
-  EXPECT_EQ(oracle->forecast(kSixteen, 101 * s).mass, 0);
+  EXPECT_EQ(oracle->forecast(kSmall, 101 * s).mass(), 1);
+  EXPECT_EQ(oracle->forecast(kSixteen, 101 * s).mass(), 0);
   EXPECT_EQ(oracle->nextKey(nullptr), kOne);
   oracle->onUse(kOne, 107 * s); // two seconds behind
   EXPECT_EQ(oracle->nextKey(nullptr), kSmall);
@@ -357,7 +352,7 @@ TEST(Oracle, DatesAreExactAndDriftWithTheRun) {
   EXPECT_NEAR(oracle->forecast(kOne, 107 * s).date, 4, 1e-9);
   oracle->onUse(kSmall, 110 * s);
   oracle->onUse(kOne, 111 * s);
-  EXPECT_EQ(oracle->forecast(kOne, 111 * s).mass, 0);
+  EXPECT_EQ(oracle->forecast(kOne, 111 * s).mass(), 0);
   EXPECT_EQ(oracle->nextKey(nullptr), kNoKey);
 }
 
@@ -402,14 +397,11 @@ RC_GTEST_PROP(ForecasterProperty, ForecastsAreProbabilities, ()) {
     }
     for (KeyId key = 0; key < 5; ++key) {
       const FirstUse use = forecaster->forecast(key, now);
-      RC_ASSERT(use.mass >= 0 && use.mass <= 1);
-      RC_ASSERT(use.lower >= 0 && use.lower <= use.mass + 1e-9);
-      RC_ASSERT(std::isfinite(use.useRate) && use.useRate >= 0);
-      RC_ASSERT(std::isfinite(use.hazard) && use.hazard >= 0);
+      RC_ASSERT(use.valid());
       double before = 0;
       for (double x : {-1.0, 0.0, 1e-3, 0.5, 1.0, 10.0, 60.0, 600.0, 1e6}) {
         const double p = use.cdf(x);
-        RC_ASSERT(p >= before && p <= use.mass + 1e-12);
+        RC_ASSERT(p >= before && p <= 1 && use.lowerCdf(x) <= p);
         before = p;
       }
     }
@@ -439,8 +431,9 @@ RC_GTEST_PROP(ForecasterProperty, SameInputSameForecasts, ()) {
     }
     for (KeyId k = 0; k < 4; ++k) {
       const FirstUse x = a->forecast(k, now), y = b->forecast(k, now);
-      RC_ASSERT(x.mass == y.mass && x.hazard == y.hazard && x.date == y.date &&
-                x.lower == y.lower && x.useRate == y.useRate);
+      RC_ASSERT(x.hazard == y.hazard && x.dateMass == y.dateMass &&
+                x.date == y.date && x.sigma == y.sigma &&
+                x.lowerShare == y.lowerShare && x.useRate == y.useRate);
     }
   }
 }

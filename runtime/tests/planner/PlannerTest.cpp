@@ -19,8 +19,7 @@ Candidate likely(KeyId key, double mass, double hazard, double work,
                  double stall, double delta = 0, double rate = 0) {
   Candidate c;
   c.key = key;
-  c.use.mass = c.use.lower = mass;
-  c.use.hazard = hazard;
+  c.use = FirstUse::exponential(mass, hazard);
   c.use.useRate = rate;
   c.remaining = c.cpu = work;
   c.stall = stall;
@@ -28,8 +27,8 @@ Candidate likely(KeyId key, double mass, double hazard, double work,
   return c;
 }
 Candidate dated(KeyId key, double date, double work, double stall) {
-  Candidate c = likely(key, 1, 0, work, stall);
-  c.use.date = date;
+  Candidate c = likely(key, 0, 0, work, stall);
+  c.use = FirstUse::dated(1, date, 0);
   return c;
 }
 Candidate missed(KeyId key, uint64_t misses, TimeNs since,
@@ -127,11 +126,10 @@ TEST(Policy, OnlyAbsentAndStoredKeysStart) {
 }
 
 TEST(Worth, IndexIsTheFormulaAsTheDelayVanishes) {
-  // Exponential first use: (S h exp(-h c)) / c with S = 2, h = 0.25, c = 1.5,
-  // mass 0.8.
-  const Candidate c = likely(0, 0.8, 0.25, 1.5, 2);
-  EXPECT_NEAR(planner::index(c, 1e-6),
-              2 * 0.8 * 0.25 * std::exp(-0.25 * 1.5) / 1.5, 1e-5);
+  // Exponential first use: (S h exp(-h c)) / c with S = 2, h = 0.25, c = 1.5.
+  const Candidate c = likely(0, 1, 0.25, 1.5, 2);
+  EXPECT_NEAR(planner::index(c, 1e-6), 2 * 0.25 * std::exp(-0.25 * 1.5) / 1.5,
+              1e-5);
   // With a fallback and in use: Smith's rule, r Delta / c.
   Candidate inUse = missed(0, 5, 1, 1e-2);
   inUse.remaining = 4;
@@ -183,15 +181,15 @@ TEST(Predictive, PriceAndLowerBoundDecideAdmission) {
   c.cpu = 10;
   EXPECT_EQ(reasonOf("predictive", c), "likely");
   EXPECT_EQ(reasonOf("predictive", c, {.cpuPrice = 0.06}), "below price");
-  c.use.lower = 0.02; // 0.1 s at the lower bound
+  c.use.lowerShare = 0.2; // 0.1 s at the lower bound
   EXPECT_EQ(reasonOf("predictive", c), "below price");
-  c.use.mass = 0;
+  c.use = {};
   EXPECT_EQ(reasonOf("predictive", c), "no forecast");
 }
 
 TEST(Predictive, AMissIsNoForecast) {
   Candidate c = missed(1, 3, 1);
-  c.use.lower = 0;
+  c.use.lowerShare = 0;
   EXPECT_EQ(reasonOf("predictive", c), "missed");
   c.delta = 0;
   EXPECT_EQ(reasonOf("predictive", c), "below price");
@@ -257,9 +255,10 @@ rc::Gen<Candidate> genCandidate() {
     Candidate c;
     c.key = *rc::gen::inRange<KeyId>(0, 50);
     c.stage = static_cast<KeyStage>(*rc::gen::inRange(0, 8));
-    for (double *number :
-         {&c.use.mass, &c.use.hazard, &c.use.date, &c.use.sigma, &c.use.useRate,
-          &c.use.lower, &c.remaining, &c.cpu, &c.stall, &c.delta})
+    for (double *number : {&c.use.hazard[0], &c.use.hazard[1], &c.use.hazard[2],
+                           &c.use.hazard[3], &c.use.dateMass, &c.use.date,
+                           &c.use.sigma, &c.use.useRate, &c.use.lowerShare,
+                           &c.remaining, &c.cpu, &c.stall, &c.delta})
       *number = *genNumber();
     c.misses = *rc::gen::inRange<uint64_t>(0, 4);
     c.firstMiss = *rc::gen::inRange<TimeNs>(0, 4);
