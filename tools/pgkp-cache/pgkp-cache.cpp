@@ -1,189 +1,197 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-/// Looks into the store of prepared kernels.
+/// Looks into, cleans up and carries the store of prepared kernels.
 
 #include "ToolMain.h"
+#include "Verbs.h"
 
-#include "schema/Module.h"
-#include "store/Store.h"
+#include "base/Log.h"
 
-#include <cstdio>
-#include <nlohmann/json.hpp>
+#include <cerrno>
+#include <functional>
+#include <mutex>
+#include <sys/stat.h>
 
 using namespace pgkp::rt;
 
 namespace {
 
-nlohmann::json describe(const StoredArtifact &stored) {
-  const pgkp::schema::Artifact &a = stored.artifact();
-  nlohmann::json out;
-  out["content_key"] = stored.contentKey().hex();
-  out["kernel"] = a.kernel()->str();
-  out["kernel_hash"] = a.kernel_hash() ? toDigest(*a.kernel_hash()).hex() : "";
-  std::vector<pgkp::schema::Fact> facts;
-  if (a.facts())
-    for (const pgkp::schema::Fact *fact : *a.facts())
-      facts.push_back(*fact);
-  out["class"] = toString(facts);
-  nlohmann::json config = nlohmann::json::object();
-  if (a.config() && a.config()->items())
-    for (const auto *item : *a.config()->items()) {
-      if (item->kind() == pgkp::schema::ConfigValueKind::integer)
-        config[item->name()->str()] = item->integer();
-      else
-        config[item->name()->str()] = item->text() ? item->text()->str() : "";
-    }
-  out["config"] = config;
-  out["target"] = a.target()->chip()->str();
-  out["format"] = pgkp::schema::EnumNameCodeFormat(a.format());
-  out["code_bytes"] = a.code()->size();
-  if (a.code_hash())
-    out["code_hash"] = toDigest(*a.code_hash()).hex();
-  if (a.stages()) {
-    out["generate_ms"] = a.stages()->generate_ms();
-    out["compile_ms"] = a.stages()->compile_ms();
-    out["link_ms"] = a.stages()->link_ms();
+/// What is logged while a store is opened; if that fails, the error says it.
+class HeldLog {
+public:
+  HeldLog() {
+    setLogSink(
+        [](void *user, LogLevel level, std::string_view message) {
+          auto *self = static_cast<HeldLog *>(user);
+          std::lock_guard lock(self->mutex);
+          self->lines.emplace_back(level, message);
+        },
+        this);
   }
-  out["producer"] = a.producer()->str();
-  return out;
-}
+  ~HeldLog() { setLogSink(nullptr, nullptr); }
+  HeldLog(const HeldLog &) = delete;
 
-Status list(Store &store, bool json) {
-  PGKP_ASSIGN(auto records, store.list());
-  nlohmann::json all = nlohmann::json::array();
-  for (const RecordInfo &record : records) {
-    auto stored = store.get(record.key);
-    if (json) {
-      nlohmann::json row =
-          stored ? describe(**stored)
-                 : nlohmann::json{{"content_key", record.key.hex()},
-                                  {"error", stored.error().message}};
-      row["bytes"] = record.bytes;
-      row["modified_s"] = record.modifiedS;
-      all.push_back(row);
-    } else if (stored) {
-      const nlohmann::json row = describe(**stored);
-      std::printf("%s %9llu  %-28s %s\n",
-                  record.key.hex().substr(0, 16).c_str(),
-                  static_cast<unsigned long long>(record.bytes),
-                  row["kernel"].get<std::string>().c_str(),
-                  row["class"].get<std::string>().c_str());
-    } else {
-      std::printf("%s %9llu  %s\n", record.key.hex().substr(0, 16).c_str(),
-                  static_cast<unsigned long long>(record.bytes),
-                  stored.error().message.c_str());
-    }
+  void release() {
+    setLogSink(nullptr, nullptr);
+    for (const auto &[level, message] : lines)
+      logLine(level, message);
+    lines.clear();
   }
-  if (json)
-    std::printf("%s\n", all.dump(2).c_str());
-  return {};
+
+private:
+  std::mutex mutex;
+  std::vector<std::pair<LogLevel, std::string>> lines;
+};
+
+/// `create`: a verb that fills the store; the others want one that is there.
+Expected<std::unique_ptr<Store>> openStore(const std::string &directory,
+                                           bool create) {
+  struct stat info;
+  if (!create && lstat(directory.c_str(), &info) != 0)
+    return makeErrnoError(errno, "no store in '" + directory + "'");
+  StoreOptions options;
+  options.directory = directory;
+  options.noteUses = false;
+  HeldLog held;
+  auto store = Store::open(options);
+  if (store->problem())
+    return makeError(store->problem()->code, "no store in '{}': {}", directory,
+                     store->problem()->message);
+  held.release();
+  return store;
 }
 
-/// The one record whose key starts with `prefix`.
-Expected<Digest> findKey(Store &store, const std::string &prefix) {
-  PGKP_ASSIGN(auto records, store.list());
-  std::vector<Digest> found;
-  for (const RecordInfo &record : records)
-    if (record.key.hex().starts_with(prefix))
-      found.push_back(record.key);
-  if (found.empty())
-    return makeError(Code::notFound, "no record's key starts with '{}'",
-                     prefix);
-  if (found.size() > 1)
-    return makeError(Code::invalidArgument, "'{}' is ambiguous: {} records",
-                     prefix, found.size());
-  return found.front();
-}
-
-Status show(Store &store, const std::string &prefix) {
-  PGKP_ASSIGN(Digest key, findKey(store, prefix));
-  PGKP_ASSIGN(auto stored, store.get(key));
-  std::printf("%s\n", describe(*stored).dump(2).c_str());
-  return {};
-}
-
-Status verify(Store &store, bool json) {
-  PGKP_ASSIGN(auto records, store.list());
-  size_t good = 0;
-  nlohmann::json bad = nlohmann::json::array();
-  for (const RecordInfo &record : records) {
-    auto stored = store.get(record.key);
-    if (stored) {
-      ++good;
-      continue;
+/// What the command line names. Bad keys are bad usage; one that is not there
+/// is not.
+Expected<std::vector<Digest>> resolve(Store &store,
+                                      const std::vector<std::string> &prefixes,
+                                      ExitCode &code) {
+  std::vector<Digest> keys;
+  for (const std::string &prefix : prefixes) {
+    auto key = findKey(store, prefix);
+    if (!key) {
+      code = key.error().code == Code::invalidArgument ? exitUsage : exitFailed;
+      return tl::unexpected<Error>(key.error());
     }
-    bad.push_back(
-        {{"content_key", record.key.hex()}, {"error", stored.error().message}});
-    if (!json)
-      std::printf("%s: %s\n", record.key.hex().c_str(),
-                  stored.error().message.c_str());
+    keys.push_back(*key);
   }
-  if (json)
-    std::printf(
-        "%s\n",
-        nlohmann::json{{"verified", good}, {"bad", bad}}.dump(2).c_str());
-  else
-    std::printf("%zu records verify, %zu do not\n", good, bad.size());
-  if (!bad.empty())
-    return makeError(Code::corrupt, "{} of {} records do not verify",
-                     bad.size(), records.size());
-  return {};
-}
-
-Status statistics(Store &store, bool json) {
-  PGKP_ASSIGN(auto records, store.list());
-  uint64_t bytes = 0;
-  for (const RecordInfo &record : records)
-    bytes += record.bytes;
-  if (json)
-    std::printf("%s\n", nlohmann::json{{"directory", store.directory()},
-                                       {"records", records.size()},
-                                       {"bytes", bytes}}
-                            .dump(2)
-                            .c_str());
-  else
-    std::printf("%s: %zu records, %llu bytes\n", store.directory().c_str(),
-                records.size(), static_cast<unsigned long long>(bytes));
-  return {};
+  return keys;
 }
 
 } // namespace
 
 int main(int argc, char **argv) {
-  CLI::App app("Looks into the store of prepared kernels.\n"
+  CLI::App app("Looks into, cleans up and carries the store of prepared "
+               "kernels.\n"
                "Exit status: 0 done, 1 the work failed, 2 bad usage.",
                "pgkp-cache");
-  std::string directory, key;
+  std::string directory, name;
+  std::vector<std::string> keys;
+  std::vector<Digest> selected; ///< of `keys`
+  ExportOptions exported;
+  ImportOptions imported;
+  double limitMib = -1;
   bool json = false;
   app.add_option("--cache-dir", directory,
-                 "Store directory; default: PGKP_CACHE_DIR and so on");
-  app.add_flag("--json", json, "JSON instead of text");
+                 "Store directory; default: PGKP_CACHE_DIR, "
+                 "$XDG_CACHE_HOME/pgkp, ~/.cache/pgkp");
+  app.add_flag("--json", json, "One JSON value instead of text");
+  app.fallthrough();
   app.require_subcommand(1);
-  CLI::App *ls = app.add_subcommand("ls", "One line for each artifact");
-  CLI::App *showCommand =
-      app.add_subcommand("show", "Everything that an artifact's record says");
-  showCommand->add_option("key", key, "Content key, or the first digits of it")
+
+  std::function<Status(Store &)> work;
+  Expected<PackContents> pack;
+  auto verb = [&](const char *verbName, const char *help,
+                  std::function<Status(Store &)> action) {
+    CLI::App *sub = app.add_subcommand(verbName, help);
+    sub->callback([&work, action] { work = action; });
+    return sub;
+  };
+  auto oneKey = [&](CLI::App *sub) {
+    sub->add_option("KEY", keys, "Content key, or the first digits of it")
+        ->required()
+        ->expected(1);
+  };
+  verb("ls",
+       "One line for each artifact: key, bytes, uses, chip, kernel, class",
+       [&](Store &store) { return list(store, json); });
+  oneKey(verb("show", "Everything that an artifact's record says",
+              [&](Store &store) { return show(store, selected.at(0), json); }));
+  verb("stat", "Number and size of the files of each kind, and the limit",
+       [&](Store &store) { return printContents(store, json); });
+  verb("verify",
+       "Read every record of every kind; what does not verify is put into "
+       "quarantine, and the exit status is 1",
+       [&](Store &store) { return verify(store, json); });
+  verb("gc",
+       "Remove leftovers and quarantined records, and evict what is worth "
+       "least down to the limit",
+       [&](Store &store) {
+         std::optional<uint64_t> limit;
+         if (limitMib >= 0)
+           limit = static_cast<uint64_t>(limitMib * (1 << 20));
+         return collect(store, limit, json);
+       })
+      ->add_option("--limit-mib", limitMib,
+                   "Evict down to this many MiB; default: PGKP_CACHE_MIB")
+      ->check(CLI::Range(0.0, double{1 << 30}));
+  oneKey(verb("explain",
+              "Why an artifact is or is not there, and which term of its key "
+              "differs from the nearest record's",
+              [&](Store &store) {
+                return printExplanation(store, selected.at(0), json);
+              }));
+
+  CLI::App *out =
+      verb("export", "Pack artifacts, and a profile, into one signed file",
+           [&](Store &store) {
+             exported.keys = selected;
+             return exportPack(store, exported, json);
+           });
+  out->add_option("FILE", exported.output, "The pack to write")->required();
+  out->add_option("KEY", keys, "Content keys; default: every artifact");
+  out->add_option("--key", exported.secretKey,
+                  "Ed25519 secret key that signs (PEM; see keygen)")
       ->required();
-  CLI::App *stat = app.add_subcommand("stat", "Number and size of records");
-  CLI::App *check =
-      app.add_subcommand("verify", "Read and verify every record");
+  out->add_option("--profile", exported.profile, "Profile to pack, too");
+
+  CLI::App *in = verb(
+      "import",
+      "Check a pack's signature and contents, then put its "
+      "artifacts into the store",
+      [&](Store &store) { return importPack(store, *pack, imported, json); });
+  in->add_option("FILE", imported.input, "The pack to read")->required();
+  in->add_option("--key", imported.publicKey,
+                 "Ed25519 public key of the only signer to trust (PEM)")
+      ->required();
+  in->add_option("--profile", imported.profile,
+                 "Profile that the pack's is merged into");
+
+  CLI::App *keygen = app.add_subcommand(
+      "keygen", "Make a key pair for packs: NAME.pem, NAME.pub.pem");
+  keygen->add_option("NAME", name, "Path without suffix")->required();
+
   if (int code = parseCommandLine(app, argc, argv); code >= 0)
     return code;
+  auto finish = [](const Status &status) -> int {
+    return status ? exitOk : reportError(status.error());
+  };
+  if (keygen->parsed())
+    return finish(makeKeys(name, json));
+  // Before anything is made or written.
+  if (in->parsed() && !(pack = readPack(imported)))
+    return reportError(pack.error());
 
-  StoreOptions options;
-  options.directory = directory.empty() ? defaultStoreDirectory() : directory;
-  if (options.directory.empty() || options.directory == "none")
+  if (directory.empty())
+    directory = defaultStoreDirectory();
+  if (directory.empty() || directory == "none")
     return reportError("no store directory: give --cache-dir", exitUsage);
-  auto store = Store::open(options);
-  if (store->problem())
-    return reportError(*store->problem());
-  Status status;
-  if (ls->parsed())
-    status = list(*store, json);
-  else if (showCommand->parsed())
-    status = show(*store, key);
-  else if (stat->parsed())
-    status = statistics(*store, json);
-  else if (check->parsed())
-    status = verify(*store, json);
-  return status ? exitOk : reportError(status.error());
+  auto store = openStore(directory, in->parsed());
+  if (!store)
+    return reportError(store.error());
+  ExitCode code = exitOk;
+  auto found = resolve(**store, keys, code);
+  if (!found)
+    return reportError(found.error().message, code);
+  selected = std::move(*found);
+  return finish(work(**store));
 }

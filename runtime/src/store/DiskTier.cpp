@@ -55,7 +55,8 @@ Expected<std::vector<uint8_t>> DiskTier::read(RecordKind kind,
     return makeError(Code::corrupt, "{}", payload.error().message);
   }
   file.erase(file.begin(), file.begin() + kEnvelopeBytes);
-  budget.note(key, 0);
+  if (noteUses)
+    budget.note(key, 0);
   return file;
 }
 

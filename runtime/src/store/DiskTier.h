@@ -59,7 +59,7 @@ private:
   DiskTier(Location location, const Clock &clock, const StoreOptions &options)
       : location(std::move(location)),
         budget(this->location, options.diskLimitBytes), clock(clock),
-        writeRetry(options.writeRetry) {}
+        writeRetry(options.writeRetry), noteUses(options.noteUses) {}
 
   std::string pathOf(RecordKind kind, const Digest &key) const;
   std::string quarantinePath(RecordKind kind, const Digest &key) const;
@@ -72,6 +72,7 @@ private:
   Quota budget;
   const Clock &clock;
   const TimeNs writeRetry;
+  const bool noteUses;
   std::atomic<TimeNs> restUntil{0};
   std::atomic<bool> warned{false};
 };

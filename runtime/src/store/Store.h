@@ -95,6 +95,18 @@ struct VerifyReport {
   std::vector<Problem> problems; ///< corrupt ones are in quarantine now
 };
 
+/// What lies in a store's directory.
+struct StoreContents {
+  struct Kind {
+    std::string name; ///< the folder
+    uint64_t files = 0, bytes = 0;
+  };
+  std::vector<Kind> kinds;   ///< of records, then quarantine and tmp
+  uint64_t chargedBytes = 0; ///< as the limit counts them
+  uint64_t limitBytes = 0;
+  uint64_t pinned = 0; ///< records
+};
+
 /// What a clean-up did; bytes as the limit counts them, in blocks of 4 KiB.
 struct CollectReport {
   uint64_t removedFiles = 0, freedBytes = 0, bytes = 0;
@@ -143,6 +155,8 @@ struct StoreOptions {
   /// After a failed write the disk is left alone for this long.
   TimeNs writeRetry = 60 * kNsPerSecond;
   const Clock *clock = nullptr; ///< null: SteadyClock
+  /// Off for tools that look into a store: what they read counts as no use.
+  bool noteUses = true;
   /// Says where the store is when the directory is made (one line, whatever the
   /// log level); later at level info.
   bool announce = false;
@@ -202,6 +216,8 @@ public:
   Status pin(const Digest &contentKey, bool on);
   /// By record; empty if there is no disk.
   std::vector<std::pair<RecordInfo, RecordUse>> listUses();
+  /// unsupported: there is no disk.
+  Expected<StoreContents> contents();
   /// Reads every record of every kind.
   Expected<VerifyReport> verify();
   /// Removes leftovers and quarantined records, and evicts down to `limitBytes`

@@ -2,6 +2,8 @@
 // What people and scripts do with a store: look, verify, clean up, pin.
 #include "store/StoreImpl.h"
 
+#include <cerrno>
+
 namespace pgkp::rt {
 
 static Error noDisk() { return {Code::unsupported, "the store has no disk"}; }
@@ -79,6 +81,39 @@ Expected<VerifyReport> Store::verify() {
     }
   }
   return report;
+}
+
+Expected<StoreContents> Store::contents() {
+  if (!impl->disk)
+    return tl::unexpected<Error>(noDisk());
+  StoreContents result;
+  const std::string &top = impl->disk->recordsDirectory();
+  auto add = [&](StoreContents::Kind &kind, const FileEntry &entry) {
+    ++kind.files;
+    kind.bytes += entry.bytes;
+    result.chargedBytes += Quota::charge(entry.bytes);
+  };
+  for (const RecordKind &kind : kRecordKinds) {
+    StoreContents::Kind &row = result.kinds.emplace_back();
+    row.name = kind.folder;
+    if (!forEachRecord(
+            top + "/" + kind.folder,
+            [&](const Digest &, const FileEntry &entry) { add(row, entry); }))
+      return makeErrnoError(
+          errno, fmt::format("cannot list '{}/{}'", top, kind.folder));
+  }
+  for (const char *folder : {"quarantine", "tmp"}) {
+    StoreContents::Kind &row = result.kinds.emplace_back();
+    row.name = folder;
+    forEachFile(top + "/" + folder,
+                [&](const FileEntry &entry) { add(row, entry); });
+  }
+  forEachFile(top, [&](const FileEntry &entry) {
+    result.chargedBytes += Quota::charge(entry.bytes);
+  });
+  forEachFile(top + "/pins", [&](const FileEntry &) { ++result.pinned; });
+  result.limitBytes = impl->disk->quota().limit();
+  return result;
 }
 
 Expected<CollectReport> Store::collect(std::optional<uint64_t> limitBytes) {
