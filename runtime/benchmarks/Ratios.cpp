@@ -48,6 +48,8 @@ bool MedianReporter::printRatios() const {
     target("BM_DispatchHit", "2 BM_IndirectCall + BM_FlatHashMapFind",
            2 * call + find);
     target("BM_DispatchClass", "4 BM_FlatHashMapFind", 4 * find);
+    target("BM_ObservePredict", "5 BM_FlatHashMapFind", 5 * find);
+    target("BM_ObservePredictBranch", "5 BM_FlatHashMapFind", 5 * find);
   }
   return good && any;
 }

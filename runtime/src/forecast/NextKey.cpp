@@ -5,8 +5,8 @@
 
 namespace pgkp::rt::forecast {
 
-static constexpr std::array<uint32_t, NextKey::kTables> kLengths = {1, 2,  4,
-                                                                    8, 16, 32};
+static constexpr std::array<uint32_t, NextKey::kTables> kLengths = {
+    2, 4, 9, 20, 44, 100};
 static constexpr uint64_t kBase = 0x9e3779b97f4a7c15; // odd
 
 /// MurmurHash3's finalizer: the rolling hash's low bits alone are weak.
@@ -62,18 +62,14 @@ void NextKey::learn(KeyId key) {
       entry.useful -= entry.useful > 0;
     }
   }
-  if (!right) {
-    int left = 2;
-    for (size_t i = prediction.table + 1; i < kTables && left > 0; ++i) {
+  if (!right)
+    for (size_t i = prediction.table + 1; i < kTables; ++i) {
       Entry &entry = tables->tagged[i][prediction.index[i]];
-      if (entry.useful > 0) {
+      if (entry.useful > 0)
         --entry.useful;
-        continue;
-      }
-      entry = {key, prediction.tag[i], 1, 0};
-      --left;
+      else
+        entry = {key, prediction.tag[i], 1, 0};
     }
-  }
   successorOf(last) = {last, key};
 }
 
@@ -86,22 +82,29 @@ void NextKey::remember(KeyId key) {
   last = key;
 }
 
+NextKey::Entry &NextKey::locate(size_t table) {
+  const uint64_t m = mix(hash[table]);
+  prediction.index[table] = (m >> 3) & (kEntries - 1);
+  prediction.tag[table] = static_cast<uint16_t>((m >> 48) | 1);
+  return tables->tagged[table][prediction.index[table]];
+}
+
 void NextKey::predict() {
-  const Successor &successor = successorOf(last);
-  prediction.key = successor.of == last ? successor.key : kNoKey;
-  prediction.table = -1;
-  prediction.confidence = 0;
-  for (size_t i = 0; i < kTables; ++i) {
-    const uint64_t m = mix(hash[i]);
-    prediction.index[i] = (m >> 3) & (kEntries - 1);
-    prediction.tag[i] = static_cast<uint16_t>((m >> 48) | 1);
-    const Entry &entry = tables->tagged[i][prediction.index[i]];
+  // From the longest history down: in a program that repeats itself the first
+  // look hits. Shorter tables than the one that predicts are not needed.
+  for (size_t i = kTables; i-- > 0;) {
+    const Entry &entry = locate(i);
     if (entry.tag == prediction.tag[i] && entry.confidence > 0) {
       prediction.key = entry.key;
       prediction.table = static_cast<int>(i);
       prediction.confidence = entry.confidence;
+      return;
     }
   }
+  const Successor &successor = successorOf(last);
+  prediction.key = successor.of == last ? successor.key : kNoKey;
+  prediction.table = -1;
+  prediction.confidence = 0;
 }
 
 double NextKey::probability() const {

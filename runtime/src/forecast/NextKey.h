@@ -11,11 +11,12 @@
 
 namespace pgkp::rt::forecast {
 
-/// ITTAGE (Seznec and Michaud, JILP 8, 2006) with the sizes of algorithms.md
-/// section 1a: six tables over the last 1, 2, 4, 8, 16 and 32 keys, each entry
-/// with a tag, a confidence and a usefulness, and below them the last successor
-/// of the last key. `observe` allocates nothing. Thread-compatible; one per
-/// stream, under 256 KiB.
+/// ITTAGE (Seznec and Michaud, JILP 8, 2006): six tables over the last 2, 4, 9,
+/// 20, 44 and 100 keys (about a geometric series), each entry with a tag, a
+/// confidence and a usefulness, and below them the last successor of the last
+/// key. Unlike in a processor's, a wrong prediction allocates in every longer
+/// table: a kernel sequence is learnt at its second pass. `observe` allocates
+/// no memory. Thread-compatible; one per stream, under 256 KiB.
 class NextKey {
 public:
   static constexpr size_t kTables = 6, kEntries = 4096;
@@ -46,13 +47,14 @@ private:
     std::array<std::array<Entry, kEntries>, kTables> tagged;
     std::array<Successor, kEntries> base;
   };
-  static constexpr size_t kMaxHistory = 32;
+  static constexpr size_t kMaxHistory = 128; ///< a power of two
   static constexpr unsigned kMaxConfidence = 15, kMaxUseful = 3;
 
   void learn(KeyId key);
   void remember(KeyId key);
   void predict();
   Successor &successorOf(KeyId key);
+  Entry &locate(size_t table);
 
   const std::unique_ptr<Tables> tables;
   std::array<uint64_t, kTables> hash{};     ///< rolling, one per history length
