@@ -314,9 +314,11 @@ TimeNs Brain::plan(TimeNs now) {
       actions.record({.t = now,
                       .kind = EventKind::forecast,
                       .key = key,
-                      .value = use.cdf(options.horizon),
-                      .value2 = use.cdf(10),
-                      .value3 = missingSeconds(state.stage)});
+                      .value = use.cdf(FirstUse::horizons[3]),
+                      .value2 = use.cdf(FirstUse::horizons[1]),
+                      .value3 = missingSeconds(state.stage),
+                      .value4 = use.cdf(FirstUse::horizons[0]),
+                      .value5 = use.cdf(FirstUse::horizons[2])});
     }
     if (state.stage != KeyStage::absent && state.stage != KeyStage::stored)
       continue;

@@ -53,7 +53,9 @@ void appendJsonLine(const Event &event, std::string &out) {
     fmt::format_to(to, ",\"b\":{}", event.b);
   const std::pair<const char *, double> values[] = {{"value", event.value},
                                                     {"value2", event.value2},
-                                                    {"value3", event.value3}};
+                                                    {"value3", event.value3},
+                                                    {"value4", event.value4},
+                                                    {"value5", event.value5}};
   for (auto [name, value] : values)
     if (value != 0 || std::signbit(value)) {
       fmt::format_to(to, ",\"{}\":", name);
@@ -156,6 +158,8 @@ Expected<Event> parseEvent(const std::string &line) {
   reader.number("value", event.value);
   reader.number("value2", event.value2);
   reader.number("value3", event.value3);
+  reader.number("value4", event.value4);
+  reader.number("value5", event.value5);
   reader.text("text", event.text);
   if (!reader.problem.empty())
     return makeError(Code::invalidArgument, "{}", reader.problem);

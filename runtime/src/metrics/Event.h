@@ -29,9 +29,9 @@ enum class EventKind : uint8_t {
                 ///< `key`, value = entry to launch issued, waiting included
   ///< (negative: not sampled), value2 = waited, value3 = kernel time
   ///< (negative: not measured)
-  forecast, ///< key, value = F(planning horizon), value2 = F(10 s), both
-            ///< probabilities, value3 = expected time of the missing stages: at
-            ///< a plan tick
+  forecast, ///< key, value = F(600 s), value2 = F(10 s), value4 = F(1 s),
+            ///< value5 = F(60 s), all probabilities, value3 = expected time of
+            ///< the missing stages: at a plan tick
   nextKey,  ///< key = predicted (kNoKey: none), stream,
             ///< id = number of the dispatch on its stream that it predicts (0 =
             ///< first)
@@ -69,7 +69,7 @@ struct Event {
   uint32_t stream = 0;
   uint64_t id = 0;
   int64_t a = 0, b = 0;
-  double value = 0, value2 = 0, value3 = 0;
+  double value = 0, value2 = 0, value3 = 0, value4 = 0, value5 = 0;
   std::string text;
 
   bool operator==(const Event &) const = default;

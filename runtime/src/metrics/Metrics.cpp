@@ -19,7 +19,6 @@ template <typename K, typename V> using Map = boost::unordered_flat_map<K, V>;
 template <typename K> using Set = boost::unordered_flat_set<K>;
 
 /// The horizon of prediction.ece, and its number of bins.
-static constexpr TimeNs kEceHorizon = 10 * kNsPerSecond;
 static constexpr size_t kEceBins = 20;
 /// Waiting ends a little after the publication that ended it; logs hold seconds
 /// as doubles.
@@ -110,7 +109,8 @@ private:
 
   Json nextAccuracy() const;
   Json firstUseRecall() const;
-  Json calibrationError() const;
+  class Score;
+  Json calibration(Json &ece) const;
   Json preparation() const;
   Json lost() const;
   Json compile() const;
@@ -241,38 +241,89 @@ Json Computation::firstUseRecall() const {
   return count(EventKind::forecast) == 0 ? Json(nullptr) : ratio(hits, total);
 }
 
-/// prediction.ece: sum over bins of share * |mean forecast - share that came
-/// true|.
-Json Computation::calibrationError() const {
+/// How good the forecasts of one horizon were.
+class Computation::Score {
+public:
+  void add(double forecast, bool used) {
+    Bin &bin =
+        bins[std::min(static_cast<size_t>(forecast * kEceBins), kEceBins - 1)];
+    bin.forecast += forecast;
+    bin.used += used;
+    ++total;
+    squares += (forecast - used) * (forecast - used);
+  }
+  /// Sum over bins of share * |mean forecast - share that came true|.
+  Json ece() const {
+    if (total == 0)
+      return nullptr;
+    double error = 0;
+    for (const Bin &bin : bins)
+      error += std::abs(bin.forecast - static_cast<double>(bin.used));
+    return error / static_cast<double>(total);
+  }
+  Json json() const {
+    Json out;
+    const auto n = static_cast<double>(total);
+    size_t used = 0;
+    for (const Bin &bin : bins)
+      used += bin.used;
+    const double base = total ? static_cast<double>(used) / n : 0;
+    out["forecasts"] = total;
+    out["base_rate"] = ratio(used, total);
+    out["brier"] = total ? Json(squares / n) : Json(nullptr);
+    // Of the constant forecast that knows the base rate.
+    out["base_brier"] = total ? Json(base * (1 - base)) : Json(nullptr);
+    out["ece"] = ece();
+    return out;
+  }
+
+private:
   struct Bin {
     double forecast = 0;
-    size_t used = 0, total = 0;
+    size_t used = 0;
   } bins[kEceBins];
   size_t total = 0;
-  for (const Event *forecast : of(EventKind::forecast)) {
-    const TimeNs until = addSaturating(forecast->t, kEceHorizon);
-    if (until > end || !(forecast->value2 >= 0 && forecast->value2 <= 1))
-      continue;
-    bool used = false;
-    if (const KeyState *key = find(forecast->key)) {
-      auto next =
-          std::upper_bound(key->uses.begin(), key->uses.end(), forecast->t);
-      used = next != key->uses.end() && *next <= until;
+  double squares = 0;
+};
+
+/// prediction.horizons and, of the horizon of 10 s, prediction.ece.
+Json Computation::calibration(Json &ece) const {
+  struct Horizon {
+    int seconds;
+    double Event::*forecast;
+  };
+  static constexpr Horizon kHorizons[] = {{1, &Event::value4},
+                                          {10, &Event::value2},
+                                          {60, &Event::value5},
+                                          {600, &Event::value}};
+  Json out = Json::array();
+  for (const Horizon &horizon : kHorizons) {
+    Score all, inUse;
+    for (const Event *forecast : of(EventKind::forecast)) {
+      const TimeNs until =
+          addSaturating(forecast->t, horizon.seconds * kNsPerSecond);
+      const double p = forecast->*horizon.forecast;
+      if (until > end || !(p >= 0 && p <= 1))
+        continue;
+      bool used = false, before = false;
+      if (const KeyState *key = find(forecast->key)) {
+        auto next =
+            std::upper_bound(key->uses.begin(), key->uses.end(), forecast->t);
+        used = next != key->uses.end() && *next <= until;
+        before = next != key->uses.begin();
+      }
+      all.add(p, used);
+      if (before)
+        inUse.add(p, used);
     }
-    Bin &bin = bins[std::min(static_cast<size_t>(forecast->value2 * kEceBins),
-                             kEceBins - 1)];
-    bin.forecast += forecast->value2;
-    bin.used += used;
-    ++bin.total;
-    ++total;
+    Json row = all.json();
+    row["horizon_s"] = horizon.seconds;
+    row["in_use"] = inUse.json();
+    out.push_back(std::move(row));
+    if (horizon.seconds == 10)
+      ece = all.ece();
   }
-  if (total == 0)
-    return nullptr;
-  double error = 0;
-  for (const Bin &bin : bins)
-    if (bin.total)
-      error += std::abs(bin.forecast - static_cast<double>(bin.used));
-  return error / static_cast<double>(total);
+  return count(EventKind::forecast) == 0 ? Json(nullptr) : out;
 }
 
 /// First uses while a speculative job was queued, running, or done but not yet
@@ -553,7 +604,10 @@ Json Computation::run() const {
 
   out["prediction"]["next_accuracy"] = nextAccuracy();
   out["prediction"]["first_use_recall"] = firstUseRecall();
-  out["prediction"]["ece"] = calibrationError();
+  Json ece;
+  Json horizons = calibration(ece);
+  out["prediction"]["ece"] = std::move(ece);
+  out["prediction"]["horizons"] = std::move(horizons);
   out["preparation"] = preparation();
   out["lost"] = lost();
 

@@ -26,6 +26,8 @@ inline rc::Gen<Event> genEvent(bool wild = true) {
       event.value = *rc::gen::arbitrary<double>();
       event.value2 = *rc::gen::arbitrary<double>();
       event.value3 = *rc::gen::arbitrary<double>();
+      event.value4 = *rc::gen::arbitrary<double>();
+      event.value5 = *rc::gen::arbitrary<double>();
       event.text = *rc::gen::string<std::string>();
       for (char &c :
            event.text) // printable or a control character: UTF-8 either way
@@ -41,6 +43,8 @@ inline rc::Gen<Event> genEvent(bool wild = true) {
       event.value = *rc::gen::inRange(-1, 40) / 20.0;
       event.value2 = *rc::gen::inRange(-1, 40) / 20.0;
       event.value3 = *rc::gen::inRange(-1, 40) / 20.0;
+      event.value4 = *rc::gen::inRange(-1, 40) / 20.0;
+      event.value5 = *rc::gen::inRange(-1, 40) / 20.0;
     }
     return event;
   });

@@ -167,6 +167,37 @@ TEST(Metrics, CalibrationErrorOverClosedHorizons) {
   EXPECT_NEAR(m["prediction"]["ece"].get<double>(), 0.42 / 4, 1e-12);
 }
 
+TEST(Metrics, EachHorizonHasItsScore) {
+  // Within 1, 10, 60 and 600 s; used at 5 s and at 50 s.
+  Event one = forecast(0, 0, 1.0, 0.8, 0);
+  one.value4 = 0.1;
+  one.value5 = 0.9;
+  Event two = forecast(6 * s, 0, 1.0, 0.2, 0); // in use by then
+  two.value4 = 0.2;
+  two.value5 = 0.9;
+  const json m = compute({one, dispatch(5 * s, 0, kGeneric, false), two,
+                          dispatch(50 * s, 0, kGeneric, false),
+                          at(100 * s, EventKind::engineEnd)});
+  const json &horizons = m["prediction"]["horizons"];
+  ASSERT_EQ(horizons.size(), 4u);
+  EXPECT_EQ(horizons[0]["horizon_s"], 1);
+  EXPECT_EQ(horizons[0]["base_rate"], 0);
+  EXPECT_NEAR(horizons[0]["brier"].get<double>(), (0.01 + 0.04) / 2, 1e-12);
+  EXPECT_NEAR(horizons[1]["brier"].get<double>(), (0.04 + 0.04) / 2, 1e-12);
+  EXPECT_EQ(horizons[1]["base_rate"], 0.5);
+  EXPECT_EQ(horizons[1]["base_brier"], 0.25);
+  EXPECT_NEAR(horizons[1]["ece"].get<double>(), 0.2, 1e-12);
+  EXPECT_EQ(m["prediction"]["ece"], horizons[1]["ece"]);
+  EXPECT_EQ(horizons[1]["in_use"]["forecasts"], 1);
+  EXPECT_EQ(horizons[1]["in_use"]["base_rate"], 0);
+  EXPECT_EQ(horizons[2]["base_rate"], 1);
+  EXPECT_EQ(horizons[3]["forecasts"], 0); // none has closed
+  EXPECT_TRUE(horizons[3]["brier"].is_null());
+  EXPECT_TRUE(
+      compute({dispatch(1, 0, kGeneric, false)})["prediction"]["horizons"]
+          .is_null());
+}
+
 TEST(Metrics, UseAtTheForecastsOwnTimeIsThePast) {
   const json m =
       compute({dispatch(0, 0, kGeneric, false), forecast(0, 0, 1, 1.0, 0),
