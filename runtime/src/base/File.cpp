@@ -72,7 +72,9 @@ static Status writeAll(int fd, std::span<const uint8_t> bytes,
 
 static Status syncDirectory(const std::string &directory,
                             std::string_view failpoints) {
-  UniqueFd fd(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  UniqueFd fd(guarded(failpoints, "diropen", [&] {
+    return open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  }));
   const int synced =
       fd ? guarded(failpoints, "fsyncdir", [&] { return fsync(fd.get()); })
          : -1;
@@ -121,7 +123,8 @@ Expected<PendingFile> PendingFile::create(std::string path, uint64_t size,
 
 PendingFile::~PendingFile() {
   if (!temporary.empty())
-    unlink(temporary.c_str());
+    (void)guarded(failpoints, "discard",
+                  [&] { return unlink(temporary.c_str()); });
 }
 
 Status PendingFile::write(std::span<const uint8_t> bytes) {
@@ -153,7 +156,9 @@ Status writeFileAtomically(const std::string &path,
 Status makeDirectories(const std::string &path, unsigned mode) {
   for (size_t slash = path.find('/', 1);; slash = path.find('/', slash + 1)) {
     const std::string prefix = path.substr(0, slash);
-    if (mkdir(prefix.c_str(), mode) != 0 && errno != EEXIST) {
+    if (guarded("file", "mkdir", [&] { return mkdir(prefix.c_str(), mode); }) !=
+            0 &&
+        errno != EEXIST) {
       const int failure = errno;
       // A read-only parent reports EROFS or EACCES even where the directory
       // exists.

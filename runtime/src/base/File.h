@@ -53,7 +53,8 @@ struct AtomicWriteOptions {
   /// `path`.
   std::string temporaryDirectory;
   /// Failpoints "<failpoints>.create", ".resize", ".write", ".fsync",
-  /// ".rename" and ".fsyncdir", each also with ".done" for after the call.
+  /// ".rename", ".diropen", ".fsyncdir" and ".discard" (of what was not
+  /// published), each also with ".done" for after the call.
   std::string_view failpoints = "file";
   unsigned mode = 0644;
   /// Off: after a failure of the machine the file may be damaged.

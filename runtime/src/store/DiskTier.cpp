@@ -74,17 +74,19 @@ void DiskTier::quarantine(RecordKind kind, const Digest &key,
 
 /// True if a file of another format version is there: it is somebody else's.
 static bool isForeign(const std::string &path) {
-  UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  UniqueFd fd(guarded("store", "headopen", [&] {
+    return open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  }));
   uint8_t head[kEnvelopeBytes];
-  if (!fd ||
-      read(fd.get(), head, sizeof head) != static_cast<ssize_t>(sizeof head))
+  if (!fd || guarded("store", "headread", [&] {
+               return read(fd.get(), head, sizeof head);
+             }) != static_cast<ssize_t>(sizeof head))
     return false;
   return sealedFormat(head).value_or(kFormatVersion) != kFormatVersion;
 }
 
 Status DiskTier::tryWrite(const std::string &path,
                           std::span<const uint8_t> file, bool sync) {
-  PGKP_TRY(makePrivateDirectory(directoryOf(path)));
   PGKP_ASSIGN(PendingFile pending, budget.reserve(path, file.size(), sync));
   Status status = pending.write(file);
   if (status)
@@ -132,14 +134,17 @@ void DiskTier::noteWriteFailure(const Error &error) {
 }
 
 bool DiskTier::contains(RecordKind kind, const Digest &key) const {
-  return access(pathOf(kind, key).c_str(), R_OK) == 0;
+  return guarded("store", "access",
+                 [&] { return access(pathOf(kind, key).c_str(), R_OK); }) == 0;
 }
 
 Status DiskTier::erase(RecordKind kind, const Digest &key) {
   const std::string path = pathOf(kind, key);
   struct stat info;
   const uint64_t bytes =
-      lstat(path.c_str(), &info) == 0 ? static_cast<uint64_t>(info.st_size) : 0;
+      guarded("store", "lstat", [&] { return lstat(path.c_str(), &info); }) == 0
+          ? static_cast<uint64_t>(info.st_size)
+          : 0;
   if (guarded("store", "unlink", [&] { return unlink(path.c_str()); }) != 0)
     return makeErrnoError(errno, "cannot remove '" + path + "'");
   budget.giveBack(bytes);
@@ -188,14 +193,17 @@ Status DiskTier::pin(const Digest &key, bool on) {
 }
 
 bool DiskTier::pinned(const Digest &key) const {
-  return access((location.version + "/pins/" + key.hex()).c_str(), F_OK) == 0;
+  const std::string path = location.version + "/pins/" + key.hex();
+  return guarded("store", "access",
+                 [&] { return access(path.c_str(), F_OK); }) == 0;
 }
 
 void DiskTier::removeStaleTemporaries() const {
   const int64_t now = time(nullptr);
   forEachFile(location.version + "/tmp", [&](const FileEntry &entry) {
     if (now - entry.modifiedS > kStaleTemporaryS)
-      unlink(entry.path.c_str());
+      (void)guarded("store", "unlink",
+                    [&] { return unlink(entry.path.c_str()); });
   });
 }
 

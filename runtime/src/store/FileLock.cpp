@@ -13,7 +13,9 @@ namespace pgkp::rt {
 
 static bool isStillAt(int fd, const std::string &path) {
   struct stat held, named;
-  return fstat(fd, &held) == 0 && stat(path.c_str(), &named) == 0 &&
+  return guarded("store", "lockstat", [&] { return fstat(fd, &held); }) == 0 &&
+         guarded("store", "namestat",
+                 [&] { return stat(path.c_str(), &named); }) == 0 &&
          held.st_dev == named.st_dev && held.st_ino == named.st_ino;
 }
 

@@ -2,12 +2,22 @@
 #include "store/Layout.h"
 
 #include "base/File.h"
+#include "base/SystemCall.h"
 
 #include <cerrno>
 #include <fcntl.h>
 #include <sys/stat.h>
 
 namespace pgkp::rt {
+
+DirectoryReader::DirectoryReader(const std::string &path) {
+  UniqueFd fd(guarded("store", "opendir", [&] {
+    return open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  }));
+  stream = fd ? fdopendir(fd.get()) : nullptr;
+  if (stream)
+    fd.release();
+}
 
 const char *DirectoryReader::next() {
   while (const dirent *entry = readdir(stream))
@@ -25,7 +35,10 @@ void forEachFile(const std::string &folder,
   FileEntry entry;
   while (const char *name = files.next()) {
     struct stat info;
-    if (fstatat(files.fd(), name, &info, AT_SYMLINK_NOFOLLOW) != 0 ||
+    if (guarded("store", "fstatat",
+                [&] {
+                  return fstatat(files.fd(), name, &info, AT_SYMLINK_NOFOLLOW);
+                }) != 0 ||
         !S_ISREG(info.st_mode))
       continue;
     entry.path.assign(folder).append("/").append(name);

@@ -38,8 +38,7 @@ constexpr std::string_view kRecordSuffix = ".pgkp";
 /// files are not hidden.
 class DirectoryReader {
 public:
-  explicit DirectoryReader(const std::string &path)
-      : stream(opendir(path.c_str())) {}
+  explicit DirectoryReader(const std::string &path);
   ~DirectoryReader() {
     if (stream)
       closedir(stream);

@@ -79,9 +79,14 @@ static Holder parse(std::string_view text) {
 }
 
 static Holder readHolder(const std::string &path) {
-  UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  UniqueFd fd(guarded("store", "leaseopen", [&] {
+    return open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  }));
   char text[256];
-  const ssize_t got = fd ? read(fd.get(), text, sizeof text) : -1;
+  const ssize_t got =
+      fd ? guarded("store", "leaseread",
+                   [&] { return read(fd.get(), text, sizeof text); })
+         : -1;
   return got > 0 ? parse({text, static_cast<size_t>(got)}) : Holder();
 }
 
@@ -123,7 +128,8 @@ Expected<Lease> Lease::take(const std::string &locks, const Digest &key) {
   lease.owner = getpid();
   // Without its name a lease is a lock all the same.
   const std::string text = describe(self());
-  if (ftruncate(lease.lock.get(), 0) == 0)
+  if (guarded("store", "leasetruncate",
+              [&] { return ftruncate(lease.lock.get(), 0); }) == 0)
     (void)guarded("store", "leasewrite", [&] {
       return pwrite(lease.lock.get(), text.data(), text.size(), 0);
     });

@@ -36,7 +36,8 @@ static Status checkOwned(const std::string &path) {
         "'{}' can be written by others (mode {:04o}); mode 0700 is "
         "expected",
         path, info.st_mode & 07777);
-  if (access(path.c_str(), R_OK | X_OK) != 0)
+  if (guarded("store", "access",
+              [&] { return access(path.c_str(), R_OK | X_OK); }) != 0)
     return makeErrnoError(errno, "cannot read '" + path + "'");
   return {};
 }

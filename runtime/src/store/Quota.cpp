@@ -11,6 +11,7 @@
 #include <cstring>
 #include <ctime>
 #include <fcntl.h>
+#include <set>
 #include <sys/stat.h>
 #include <tuple>
 #include <unistd.h>
@@ -94,11 +95,32 @@ static uint64_t checkOf(LedgerBytes ledger) {
   return check;
 }
 
+// Nobody sums the log up while the store is not full; then it may as well end.
+static uint64_t maxLogBytes(uint64_t limit) {
+  return std::clamp<uint64_t>(limit / 128, 4096, uint64_t{4} << 20);
+}
+
 Quota::Quota(const Location &location, uint64_t limitBytes)
     : location(location), limitBytes(limitBytes),
       ledgerPath(location.version + "/ledger"),
       usagePath(location.version + "/usage"),
-      logPath(location.version + "/usage.log"), usageLog(logPath) {}
+      logPath(location.version + "/usage.log"),
+      usageLog(logPath, maxLogBytes(limitBytes)) {}
+
+uint64_t Quota::usable() const {
+  // Of the limit at most: the usage table and its successor 2/64 (64 bytes for
+  // a record, which takes a block at least), the usage log 1/128, the growth of
+  // directories 1/50 (80 bytes for a record). Then the ledger, the folders, and
+  // what is rounded up.
+  const uint64_t overhead = limitBytes / 16 + 16 * 4096;
+  return limitBytes - std::min(limitBytes, overhead);
+}
+
+uint64_t Quota::used() const {
+  Scan found;
+  scan(found);
+  return found.total;
+}
 
 Expected<FileLock> Quota::lock() const {
   return FileLock::take(location.locks + "/ledger", kLockLimit);
@@ -106,7 +128,9 @@ Expected<FileLock> Quota::lock() const {
 
 std::optional<uint64_t> Quota::readLedger() const {
   static const std::array<uint8_t, 16> boot = bootIdentity();
-  UniqueFd fd(open(ledgerPath.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  UniqueFd fd(guarded("store", "ledgerpeek", [&] {
+    return open(ledgerPath.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  }));
   LedgerBytes ledger;
   if (!fd || guarded("store", "ledgerread", [&] {
                return pread(fd.get(), &ledger, sizeof ledger, 0);
@@ -138,7 +162,28 @@ Status Quota::writeLedger(uint64_t total) const {
   return {};
 }
 
+/// What the shards of `folder` take themselves.
+static uint64_t shardBytes(const std::string &folder) {
+  uint64_t total = 0;
+  DirectoryReader shards(folder);
+  if (!shards)
+    return 0;
+  while (const char *name = shards.next()) {
+    struct stat info;
+    if (guarded("store", "fstatat",
+                [&] {
+                  return fstatat(shards.fd(), name, &info, AT_SYMLINK_NOFOLLOW);
+                }) == 0 &&
+        S_ISDIR(info.st_mode))
+      total += std::max<uint64_t>(
+          4096, Quota::charge(static_cast<uint64_t>(info.st_size)));
+  }
+  return total;
+}
+
 void Quota::scan(Scan &out) const {
+  for (const RecordKind &kind : kRecordKinds)
+    out.total += shardBytes(location.version + "/" + kind.folder);
   auto add = [&](Rank rank, const FileEntry &entry, double priority,
                  const Digest &key = {}) {
     const uint64_t bytes = charge(entry.bytes);
@@ -174,13 +219,17 @@ void Quota::scan(Scan &out) const {
 UsageTable Quota::sumUp(const Scan &found) {
   usageLog.flush();
   UsageTable table = UsageTable::load(usagePath);
-  UniqueFd fd(open(logPath.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+  UniqueFd fd(guarded("store", "usesum", [&] {
+    return open(logPath.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+  }));
   if (fd)
     if (auto bytes = readFile(logPath)) {
       table.apply(parseUseNotes(*bytes), [&](const Digest &key) {
         const auto it = found.sizes.find(key);
         return it == found.sizes.end() ? 0 : it->second;
       });
+      table.retain(
+          [&](const Digest &key) { return found.sizes.contains(key); });
       // A note that arrives between reading and this is lost, which costs a
       // little order. Saved first: a process that dies here counts twice.
       if (table.save(usagePath, writeOptions()))
@@ -232,6 +281,7 @@ Collected Quota::evict(uint64_t most, uint64_t aim, bool thorough) {
 
   const uint64_t start = result.bytes;
   bool changed = false;
+  std::set<std::string> shards;
   for (const Candidate &file : found.files) {
     const bool garbage = file.rank <= Rank::quarantine && thorough;
     const uint64_t enough =
@@ -243,6 +293,8 @@ Collected Quota::evict(uint64_t most, uint64_t aim, bool thorough) {
     result.bytes -= std::min(result.bytes, file.charge);
     result.freedBytes += file.charge;
     ++result.removedFiles;
+    if (file.rank >= Rank::excessKnowledge)
+      shards.insert(directoryOf(file.path));
     if (file.rank == Rank::record) {
       table.policy().evicted(file.priority);
       table.forget(file.key);
@@ -250,8 +302,13 @@ Collected Quota::evict(uint64_t most, uint64_t aim, bool thorough) {
       changed = true;
     }
   }
+  // Whoever is about to rename a record into one makes it again.
+  for (const std::string &shard : shards)
+    if (guarded("store", "rmdir", [&] { return rmdir(shard.c_str()); }) == 0) {
+      result.bytes -= std::min<uint64_t>(result.bytes, 4096);
+      result.freedBytes += 4096;
+    }
   if (changed) {
-    table.retain([&](const Digest &key) { return found.sizes.contains(key); });
     if (Status saved = table.save(usagePath, writeOptions()); !saved)
       log(LogLevel::debug, "store: {}", saved.error().message);
   }
@@ -268,15 +325,17 @@ AtomicWriteOptions Quota::writeOptions() const {
 
 Expected<PendingFile> Quota::reserve(const std::string &path, uint64_t bytes,
                                      bool sync) {
-  const uint64_t needed = charge(bytes);
-  if (needed > limitBytes)
+  const std::string shard = directoryOf(path);
+  const uint64_t room = usable();
+  uint64_t needed = charge(bytes) + 4096; // the shard may leave with eviction
+  if (needed > room)
     return makeError(Code::exhausted,
                      "a record of {} bytes is over the limit of {} bytes",
                      bytes, limitBytes);
   PGKP_ASSIGN(FileLock held, lock());
   std::optional<uint64_t> total = readLedger();
-  if (!total || *total + needed > limitBytes) {
-    const uint64_t most = limitBytes - needed;
+  if (!total || *total + needed > room) {
+    const uint64_t most = room - needed;
     // Some more than is needed, so that not every write counts everything.
     total = evict(most, most - std::min(most, limitBytes / 10), false).bytes;
     if (*total > most)
@@ -285,7 +344,12 @@ Expected<PendingFile> Quota::reserve(const std::string &path, uint64_t bytes,
           "{} bytes of at most {} are in use and cannot be evicted", *total,
           limitBytes);
   }
+  struct stat info;
+  if (guarded("store", "lstat", [&] { return lstat(shard.c_str(), &info); }) ==
+      0)
+    needed -= 4096;
   PGKP_TRY(writeLedger(*total + needed));
+  PGKP_TRY(makePrivateDirectory(shard));
   AtomicWriteOptions options = writeOptions();
   options.sync = sync;
   return PendingFile::create(path, bytes, options);
@@ -301,7 +365,7 @@ void Quota::giveBack(uint64_t bytes) {
 
 Expected<Collected> Quota::collect(std::optional<uint64_t> limit) {
   PGKP_ASSIGN(FileLock held, lock());
-  const uint64_t most = limit.value_or(limitBytes);
+  const uint64_t most = limit.value_or(usable());
   const Collected result = evict(most, most, true);
   PGKP_TRY(writeLedger(result.bytes));
   forEachFile(location.locks, [&](const FileEntry &entry) {

@@ -21,16 +21,18 @@ struct Collected {
   uint64_t bytes = 0;                        ///< left
 };
 
-/// Bytes are charged in whole blocks of 4 KiB. Room is taken before a file is
-/// written: under a lock that only writers take, the ledger is read, what is
-/// worth least is evicted if need be, and a temporary file of the full size is
-/// made. A process that dies leaves the ledger too high, never too low; it is
-/// counted anew when it reaches the limit. Thread-safe.
+/// Bytes are charged in whole blocks of 4 KiB, directories of records like
+/// files, so that disk usage as `du` tells it stays in the limit. Room is taken
+/// before a file is written: under a lock that only writers take, the ledger is
+/// read, what is worth least is evicted if need be, and a temporary file of the
+/// full size is made. A process that dies leaves the ledger too high, never too
+/// low; it is counted anew when it reaches the limit. Thread-safe.
 class Quota {
 public:
   Quota(const Location &location, uint64_t limitBytes);
 
-  /// A file of `bytes` bytes for `path` (PendingFile). exhausted: it does not
+  /// A file of `bytes` bytes for `path` (PendingFile), whose directory is made
+  /// if need be. exhausted: it does not
   /// fit even after eviction. deadline: another writer holds the lock.
   Expected<PendingFile> reserve(const std::string &path, uint64_t bytes,
                                 bool sync);
@@ -47,6 +49,8 @@ public:
   UsageTable usage();
 
   uint64_t limit() const { return limitBytes; }
+  /// What records and everything that grows with them take now.
+  uint64_t used() const;
   uint64_t evictions() const { return evicted.load(std::memory_order_relaxed); }
 
   static uint64_t charge(uint64_t bytes) {
@@ -68,6 +72,8 @@ private:
   std::unordered_set<Digest, DigestHash> pinned() const;
   AtomicWriteOptions writeOptions() const;
   bool removeFile(const std::string &path) const;
+  /// What records may take: the limit without what is not counted one by one.
+  uint64_t usable() const;
 
   const Location location;
   const uint64_t limitBytes;

@@ -91,7 +91,6 @@ Expected<StoreContents> Store::contents() {
   auto add = [&](StoreContents::Kind &kind, const FileEntry &entry) {
     ++kind.files;
     kind.bytes += entry.bytes;
-    result.chargedBytes += Quota::charge(entry.bytes);
   };
   for (const RecordKind &kind : kRecordKinds) {
     StoreContents::Kind &row = result.kinds.emplace_back();
@@ -108,9 +107,7 @@ Expected<StoreContents> Store::contents() {
     forEachFile(top + "/" + folder,
                 [&](const FileEntry &entry) { add(row, entry); });
   }
-  forEachFile(top, [&](const FileEntry &entry) {
-    result.chargedBytes += Quota::charge(entry.bytes);
-  });
+  result.chargedBytes = impl->disk->quota().used();
   forEachFile(top + "/pins", [&](const FileEntry &) { ++result.pinned; });
   result.limitBytes = impl->disk->quota().limit();
   return result;

@@ -31,8 +31,6 @@ static_assert(sizeof(RowBytes) == 64);
 } // namespace
 
 static constexpr size_t kBatch = 32;
-// Nobody sums it up while the store is not full; then it may as well end.
-static constexpr off_t kMaxLogBytes = 4 << 20;
 
 static uint32_t checkOf(const NoteBytes &note) {
   uint8_t bytes[offsetof(NoteBytes, check)];
@@ -73,7 +71,11 @@ void UsageLog::flush() {
                 O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
   }));
   struct stat info;
-  if (!fd || fstat(fd.get(), &info) != 0 || info.st_size >= kMaxLogBytes)
+  if (!fd ||
+      guarded("store", "usestat", [&] { return fstat(fd.get(), &info); }) !=
+          0 ||
+      static_cast<uint64_t>(info.st_size) + bytes.size() * sizeof bytes[0] >
+          maxBytes)
     return;
   // One call, so that lines of several processes do not mix.
   (void)guarded("store", "useappend", [&] {

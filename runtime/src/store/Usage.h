@@ -26,13 +26,16 @@ struct UseNote {
 /// failure is nobody's business.
 class UsageLog {
 public:
-  explicit UsageLog(std::string path) : path(std::move(path)) {}
+  /// Nothing is appended to a log of `maxBytes` bytes.
+  UsageLog(std::string path, uint64_t maxBytes)
+      : path(std::move(path)), maxBytes(maxBytes) {}
   ~UsageLog() { flush(); }
   void add(const Digest &key, float costMs);
   void flush();
 
 private:
   const std::string path;
+  const uint64_t maxBytes;
   std::mutex mutex;
   std::vector<UseNote> pending;
 };

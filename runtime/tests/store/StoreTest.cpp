@@ -119,6 +119,74 @@ TEST_F(StoreTest, EveryDamagedByteIsFoundAndPutAside) {
   EXPECT_TRUE(open()->get(key(1)));
 }
 
+// What is not an artifact: as every reader of its kind sees it.
+TEST_F(StoreTest, EveryDamagedByteOfTheOtherKindsIsFound) {
+  {
+    auto store = open();
+    ASSERT_TRUE(
+        store->putBundle(key(1), fixtures::pack(fixtures::testBundle())));
+    TuningResult tuning;
+    tuning.contentKey = key(1);
+    tuning.device = "host";
+    ASSERT_TRUE(store->putTuning(tuning));
+    ASSERT_TRUE(store->put(key(1), bytesOf(1))); // and its recipe
+  }
+  for (const char *folder : {"bundles", "tuning", "recipes"}) {
+    std::string record;
+    for (auto &entry : fs::recursive_directory_iterator(path + "/v1/" + folder))
+      if (entry.is_regular_file())
+        record = entry.path();
+    const std::vector<uint8_t> good = readFile(record).value();
+    auto store = open();
+    for (size_t i = 0; i < good.size(); ++i) {
+      std::vector<uint8_t> bad = good;
+      bad[i] ^= static_cast<uint8_t>(1 + i % 255);
+      overwrite(record, bad);
+      ASSERT_EQ(store->verify()->problems.size(), 1u) << folder << i;
+      ASSERT_FALSE(fs::exists(record)) << folder << i;
+    }
+    for (const size_t size : {good.size() - 1, size_t{63}, size_t{0}}) {
+      overwrite(record, {good.data(), size});
+      EXPECT_EQ(store->verify()->problems.size(), 1u) << folder << size;
+    }
+    overwrite(record, good);
+    EXPECT_TRUE(store->verify()->problems.empty()) << folder;
+  }
+}
+
+TEST_F(StoreTest, FullStoreStaysInItsLimit) {
+  constexpr uint64_t limit = 2 << 20;
+  // What `du` tells, but for lock files, which come and go with their holders.
+  auto usage = [&] {
+    uint64_t total = 0;
+    for (auto &entry : fs::recursive_directory_iterator(path))
+      if (entry.path().string().find("/locks/") == std::string::npos) {
+        struct stat info;
+        EXPECT_EQ(lstat(entry.path().c_str(), &info), 0);
+        total += (static_cast<uint64_t>(info.st_size) + 4095) / 4096 * 4096;
+      }
+    return total;
+  };
+  StoreOptions options;
+  options.directory = path;
+  options.diskLimitBytes = limit;
+  auto first = Store::open(options), second = Store::open(options);
+  size_t full = 0;
+  for (int64_t n = 0; n < 400; ++n) {
+    Store &store = n % 2 ? *first : *second;
+    const size_t codeBytes = static_cast<size_t>(n * 7919 % 20'000);
+    ASSERT_TRUE(store.put(key(n), bytesOf(n, codeBytes)));
+    if (n % 10 == 0) {
+      ASSERT_LE(usage(), limit) << n;
+      full += usage() > limit * 3 / 4;
+    }
+  }
+  EXPECT_GT(full, 10u); // it is used, too
+  EXPECT_TRUE(first->verify()->problems.empty());
+  EXPECT_GT(first->stats().diskEvictions + second->stats().diskEvictions, 50u);
+  EXPECT_EQ(first->stats().writeErrors + second->stats().writeErrors, 0u);
+}
+
 TEST_F(StoreTest, SealedRecordUnderAnotherNameIsCorrupt) {
   auto store = open();
   ASSERT_TRUE(store->put(key(1), bytesOf(1)));
