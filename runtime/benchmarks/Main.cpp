@@ -28,7 +28,8 @@ int main(int argc, char **argv) {
         .push_back(argv[i]);
 
   CLI::App app(
-      "Measures dispatch against an indirect call and a hash map look-up.",
+      "Measures dispatch against an indirect call and a hash map look-up, and "
+      "the store against a read of the same bytes.",
       "pgkp-bench");
   app.set_version_flag("--version", std::string(PGKP_VERSION_STRING));
   app.footer("Options that start with --benchmark_ go to Google Benchmark:\n"

@@ -13,15 +13,32 @@ void MedianReporter::ReportRuns(const std::vector<Run> &runs) {
       times[run.benchmark_name()].push_back(run.GetAdjustedCPUTime());
 }
 
-double MedianReporter::median(const std::string &base) const {
+const std::vector<double> *MedianReporter::find(const std::string &base) const {
   // Names carry "/repeats:20" and the like behind the argument.
   for (const auto &[name, values] : times)
-    if (name == base || name.rfind(base + "/", 0) == 0) {
-      std::vector<double> sorted = values;
-      std::sort(sorted.begin(), sorted.end());
-      return sorted[(sorted.size() - 1) / 2];
-    }
-  return std::nan("");
+    if (name == base || name.rfind(base + "/", 0) == 0)
+      return &values;
+  return nullptr;
+}
+
+double MedianReporter::median(const std::string &base) const {
+  const std::vector<double> *values = find(base);
+  if (!values)
+    return std::nan("");
+  std::vector<double> sorted = *values;
+  std::sort(sorted.begin(), sorted.end());
+  return sorted[(sorted.size() - 1) / 2];
+}
+
+std::vector<double>
+MedianReporter::pairedRatios(const std::string &name,
+                             const std::string &base) const {
+  const std::vector<double> *one = find(name), *other = find(base);
+  std::vector<double> ratios;
+  if (one && other)
+    for (size_t i = 0; i < std::min(one->size(), other->size()); ++i)
+      ratios.push_back((*one)[i] / (*other)[i]);
+  return ratios;
 }
 
 bool MedianReporter::printRatios() const {
@@ -51,6 +68,24 @@ bool MedianReporter::printRatios() const {
     target("BM_ObservePredict", "5 BM_FlatHashMapFind", 5 * find);
     target("BM_ObservePredictBranch", "5 BM_FlatHashMapFind", 5 * find);
   }
+  auto paired = [&](const std::string &name, const std::string &base,
+                    double limit) {
+    std::vector<double> ratios = pairedRatios(name, base);
+    if (ratios.empty())
+      return;
+    std::sort(ratios.begin(), ratios.end());
+    const double ratio = ratios[(ratios.size() - 1) / 2];
+    any = true;
+    good &= ratio <= limit;
+    std::printf("%s: %.2f %s (%.2f to %.2f over %zu pairs), at most %.0f: %s\n",
+                name.c_str(), ratio, base.c_str(), ratios.front(),
+                ratios.back(), ratios.size(), limit,
+                ratio <= limit ? "met" : "MISSED");
+  };
+  for (const char *bytes : {"/2048", "/8192", "/65536"})
+    paired(std::string("BM_StoreGet") + bytes,
+           std::string("BM_StorePread") + bytes, 10);
+  paired("BM_StoreOpen", "BM_StoreOpenEmpty", 20);
   return good && any;
 }
 

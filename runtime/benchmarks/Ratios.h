@@ -19,7 +19,11 @@ public:
   bool printRatios() const;
 
 private:
+  const std::vector<double> *find(const std::string &name) const;
   double median(const std::string &name) const;
+  /// Of the first repetitions of both, of the second ones, and so on.
+  std::vector<double> pairedRatios(const std::string &name,
+                                   const std::string &base) const;
 
   std::map<std::string, std::vector<double>> times; ///< ns of processor time
 };

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
 
 namespace pgkp::rt {
 
@@ -17,7 +19,8 @@ struct Header {
   char magic[8];
   uint32_t kind, format;
   uint64_t size, check;
-  uint8_t checksum[32];
+  uint64_t checksum[2];
+  uint8_t reserved[16];
 };
 static_assert(sizeof(Header) == kEnvelopeBytes);
 } // namespace
@@ -50,20 +53,18 @@ static uint64_t checkOf(Header header) {
   header.check = 0;
   uint8_t bytes[sizeof header];
   std::memcpy(bytes, &header, sizeof header);
-  const Digest digest = hashBytes(bytes);
-  uint64_t check;
-  std::memcpy(&check, digest.bytes.data(), sizeof check);
-  return check;
+  return XXH3_64bits(bytes, sizeof bytes);
 }
 
 static Header headerFor(FileKind kind, std::span<const uint8_t> payload) {
   Header header{};
   std::memcpy(header.magic, kMagic, sizeof header.magic);
   header.kind = static_cast<uint32_t>(kind);
-  header.format = kFormatVersion;
+  header.format = kEnvelopeFormat;
   header.size = payload.size();
-  const Digest checksum = hashBytes(payload);
-  std::memcpy(header.checksum, checksum.bytes.data(), sizeof header.checksum);
+  const XXH128_hash_t checksum = XXH3_128bits(payload.data(), payload.size());
+  header.checksum[0] = checksum.low64;
+  header.checksum[1] = checksum.high64;
   header.check = checkOf(header);
   return header;
 }
@@ -100,10 +101,10 @@ unseal(FileKind kind, std::span<const uint8_t> file, const std::string &what) {
   if (header.check != checkOf(header))
     return makeError(Code::corrupt, "'{}': the header of a PGKP {} is damaged",
                      what, kindName(kind));
-  if (header.format != kFormatVersion)
+  if (header.format != kEnvelopeFormat)
     return makeError(Code::unsupported,
                      "'{}' has format version {}, this build reads {}", what,
-                     header.format, kFormatVersion);
+                     header.format, kEnvelopeFormat);
   if (header.kind != static_cast<uint32_t>(kind))
     return makeError(Code::unsupported, "'{}' is a PGKP {}, expected a {}",
                      what, kindName(static_cast<FileKind>(header.kind)),
@@ -113,9 +114,9 @@ unseal(FileKind kind, std::span<const uint8_t> file, const std::string &what) {
     return makeError(Code::corrupt,
                      "'{}': its header announces {} bytes, it has {}", what,
                      header.size, payload.size());
-  const Digest checksum = hashBytes(payload);
-  if (std::memcmp(checksum.bytes.data(), header.checksum,
-                  sizeof header.checksum) != 0)
+  const XXH128_hash_t checksum = XXH3_128bits(payload.data(), payload.size());
+  if (checksum.low64 != header.checksum[0] ||
+      checksum.high64 != header.checksum[1])
     return makeError(Code::corrupt, "'{}': checksum does not match", what);
   return payload;
 }

@@ -49,7 +49,7 @@ Expected<std::vector<uint8_t>> DiskTier::read(RecordKind kind,
   PGKP_ASSIGN(std::vector<uint8_t> file,
               readFile(path, kEnvelopeBytes + kMaxRecordBytes, "store"));
   if (auto payload = unseal(kind.file, file, path); !payload) {
-    if (sealedFormat(file).value_or(kFormatVersion) != kFormatVersion)
+    if (sealedFormat(file).value_or(kEnvelopeFormat) != kEnvelopeFormat)
       return tl::unexpected<Error>(payload.error());
     quarantine(kind, key, payload.error().message);
     return makeError(Code::corrupt, "{}", payload.error().message);
@@ -82,7 +82,7 @@ static bool isForeign(const std::string &path) {
                return read(fd.get(), head, sizeof head);
              }) != static_cast<ssize_t>(sizeof head))
     return false;
-  return sealedFormat(head).value_or(kFormatVersion) != kFormatVersion;
+  return sealedFormat(head).value_or(kEnvelopeFormat) != kEnvelopeFormat;
 }
 
 Status DiskTier::tryWrite(const std::string &path,

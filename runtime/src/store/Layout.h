@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 /// \file What lies where in a store's directory.
 ///
-///   v1/artifacts/ab/<64 hex digits>.pgkp  also bundles, tuning, recipes
-///   v1/quarantine/                        records that did not verify v1/tmp/
-///   writes that are not finished v1/locks/                             lock
-///   files; empty while nobody writes v1/pins/<64 hex digits> never evicted
-///   v1/ledger bytes in all, so that nobody counts v1/usage, v1/usage.log what
-///   was used when: for eviction only
+/// - v2/artifacts/ab/(64 hex digits).pgkp; also bundles, tuning, recipes
+/// - v2/quarantine/: records that did not verify
+/// - v2/tmp/: writes that are not finished
+/// - v2/locks/: lock files; empty while nobody writes
+/// - v2/pins/(64 hex digits): never evicted
+/// - v2/ledger: bytes in all, so that nobody counts
+/// - v2/usage, v2/usage.log: what was used when, for eviction only
 #pragma once
 
 #include "base/Digest.h"
@@ -21,7 +22,11 @@
 
 namespace pgkp::rt {
 
-/// A kind of record: its folder under v1/ and its envelope.
+/// Another number for another layout or envelope, so that builds of both can
+/// share a directory.
+constexpr char kLayoutFolder[] = "v2";
+
+/// A kind of record: its folder under v2/ and its envelope.
 struct RecordKind {
   const char *folder;
   FileKind file;

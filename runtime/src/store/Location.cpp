@@ -100,7 +100,7 @@ static Status ensureLocks(Location &location) {
   if (lock || lock.error().code != Code::unsupported)
     return {};
   const std::string reason = lock.error().message;
-  location.version = location.root + "/" + hostName() + "/v1";
+  location.version = location.root + "/" + hostName() + "/" + kLayoutFolder;
   PGKP_ASSIGN(location.locks, localLocks(location.version));
   PGKP_TRY(location.makeFolders());
   PGKP_TRY(checkOwned(location.version));
@@ -121,7 +121,7 @@ Expected<Location> Location::open(const std::string &directory) {
     PGKP_TRY(makePrivateDirectory(location.root));
   }
   PGKP_TRY(checkOwned(location.root));
-  location.version = location.root + "/v1";
+  location.version = location.root + "/" + kLayoutFolder;
   location.locks = location.version + "/locks";
   // A directory that cannot be written is still good to read from.
   if (Status made = location.makeFolders(); !made) {

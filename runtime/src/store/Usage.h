@@ -22,7 +22,7 @@ struct UseNote {
   float costMs = 0;
 };
 
-/// Appends to v1/usage.log, in batches and without a lock. Thread-safe. A
+/// Appends to v2/usage.log, in batches and without a lock. Thread-safe. A
 /// failure is nobody's business.
 class UsageLog {
 public:
@@ -50,7 +50,7 @@ struct Usage {
   int64_t lastS = 0;
 };
 
-/// The log summed up, as it lies in v1/usage. Thread-compatible.
+/// The log summed up, as it lies in v2/usage. Thread-compatible.
 class UsageTable {
 public:
   /// What is stored, and the log applied to it. `sizeOf` gives a record's

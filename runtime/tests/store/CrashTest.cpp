@@ -101,8 +101,8 @@ struct CrashTest : ::testing::Test {
         fs::permissions(entry, fs::perms::group_all | fs::perms::others_all,
                         fs::perm_options::remove);
     }
-    if (fs::exists(path + "/v1/tmp/.tmp-1-1-1"))
-      fs::last_write_time(path + "/v1/tmp/.tmp-1-1-1",
+    if (fs::exists(path + "/v2/tmp/.tmp-1-1-1"))
+      fs::last_write_time(path + "/v2/tmp/.tmp-1-1-1",
                           fs::file_time_type::clock::now() -
                               std::chrono::hours(2));
     *finished = 0;
@@ -183,11 +183,11 @@ TEST_F(CrashTest, EveryRecordVerifiesOrIsGoneAndNothingElseIsLost) {
   }
   const std::string hex = key(13).hex();
   const std::string damaged =
-      start + "/v1/artifacts/" + hex.substr(0, 2) + "/" + hex + ".pgkp";
+      start + "/v2/artifacts/" + hex.substr(0, 2) + "/" + hex + ".pgkp";
   std::vector<uint8_t> bytes = readFile(damaged).value();
   bytes[100] ^= 1;
   overwrite(damaged, bytes);
-  overwrite(start + "/v1/tmp/.tmp-1-1-1", {});
+  overwrite(start + "/v2/tmp/.tmp-1-1-1", {});
 
   enum Step {
     put1 = 1,

@@ -216,7 +216,7 @@ TEST_F(PackTest, WhatWeTrustIsCheckedAllTheSame) {
 
 TEST_F(PackTest, OtherFilesAndFormatVersionsAreToldApart) {
   const std::vector<uint8_t> file = makePack(contents(), key).value();
-  EXPECT_EQ(open(fixtures::withFormat(file, 2)).error().code,
+  EXPECT_EQ(open(fixtures::withFormat(file, 3)).error().code,
             Code::unsupported);
   auto other = open(seal(FileKind::profile, std::vector<uint8_t>(8)));
   EXPECT_EQ(other.error().message,

@@ -39,12 +39,12 @@ struct StoreTest : ::testing::Test {
     return Store::open(options);
   }
   std::string recordPath(const char *folder, const Digest &k) const {
-    return path + "/v1/" + folder + "/" + k.hex().substr(0, 2) + "/" + k.hex() +
+    return path + "/v2/" + folder + "/" + k.hex().substr(0, 2) + "/" + k.hex() +
            ".pgkp";
   }
   size_t filesUnder(const std::string &folder) const {
     size_t count = 0;
-    for (auto &entry : fs::recursive_directory_iterator(path + "/v1/" + folder))
+    for (auto &entry : fs::recursive_directory_iterator(path + "/v2/" + folder))
       count += entry.is_regular_file();
     return count;
   }
@@ -86,7 +86,7 @@ TEST_F(StoreTest, DirectoryIsPrivateWhateverTheUmask) {
   auto store = open();
   ASSERT_TRUE(store->put(key(1), bytesOf(1)));
   umask(before);
-  for (const std::string &name : {path, path + "/v1", path + "/v1/artifacts"}) {
+  for (const std::string &name : {path, path + "/v2", path + "/v2/artifacts"}) {
     struct stat info;
     ASSERT_EQ(stat(name.c_str(), &info), 0);
     EXPECT_EQ(info.st_mode & 0777, 0700u) << name;
@@ -133,7 +133,7 @@ TEST_F(StoreTest, EveryDamagedByteOfTheOtherKindsIsFound) {
   }
   for (const char *folder : {"bundles", "tuning", "recipes"}) {
     std::string record;
-    for (auto &entry : fs::recursive_directory_iterator(path + "/v1/" + folder))
+    for (auto &entry : fs::recursive_directory_iterator(path + "/v2/" + folder))
       if (entry.is_regular_file())
         record = entry.path();
     const std::vector<uint8_t> good = readFile(record).value();
@@ -298,8 +298,8 @@ TEST_F(StoreTest, KilledAtAnyCallTheRecordIsWholeOrAbsent) {
 
 TEST_F(StoreTest, StaleTemporariesAreRemovedFreshOnesAreNot) {
   open();
-  const std::string old = path + "/v1/tmp/.tmp-1-1-1",
-                    fresh = path + "/v1/tmp/.tmp-2-2-2";
+  const std::string old = path + "/v2/tmp/.tmp-1-1-1",
+                    fresh = path + "/v2/tmp/.tmp-2-2-2";
   ASSERT_TRUE(writeFileAtomically(old, {}));
   ASSERT_TRUE(writeFileAtomically(fresh, {}));
   fs::last_write_time(old,
@@ -359,10 +359,10 @@ TEST_F(StoreTest, UnprivilegedUserGetsMemoryOnlyOrReadOnly) {
     if (!store->put(key(2), bytesOf(2)) || !store->get(key(2)) ||
         log.count("cannot be written") != 1)
       _exit(2);
-    path = dir / "cache/v1/mine"; // cannot be made
+    path = dir / "cache/v2/mine"; // cannot be made
     auto memory = open();
     if (!memory->problem() || log.count("cannot be used") != 1 ||
-        log.count("v1/mine") < 1)
+        log.count("v2/mine") < 1)
       _exit(3);
     _exit(0);
   }
@@ -411,7 +411,7 @@ TEST_F(StoreTest, ListAndErase) {
   auto store = open();
   for (int n = 1; n <= 20; ++n)
     ASSERT_TRUE(store->put(key(n), bytesOf(n)));
-  ASSERT_TRUE(writeFileAtomically(path + "/v1/artifacts/note.txt", {}));
+  ASSERT_TRUE(writeFileAtomically(path + "/v2/artifacts/note.txt", {}));
   auto list = store->list();
   ASSERT_TRUE(list);
   EXPECT_EQ(list->size(), 20u);

@@ -68,7 +68,7 @@ struct CacheTool : ::testing::Test {
   }
   std::string record(int64_t n, const char *folder = "artifacts") const {
     const std::string hex = key(n).hex();
-    return fmt::format("{}/v1/{}/{}/{}.pgkp", path, folder, hex.substr(0, 2),
+    return fmt::format("{}/v2/{}/{}/{}.pgkp", path, folder, hex.substr(0, 2),
                        hex);
   }
   void damage(int64_t n) const {
