@@ -16,6 +16,13 @@ TimeNs backOff(unsigned failures) {
 
 constexpr double kCostAverageWeight = 0.25;
 
+/// Speculation is turned down to lazy when the run has lost more than lazy
+/// would have by this share and these seconds, and resumes when it has not lost
+/// more any longer.
+constexpr double kRestraintShare = 0.01, kRestraintSeconds = 0.2;
+/// Least B0 of the waste bound, processor s.
+constexpr double kLeastCredit = 20;
+
 void average(double &mean, double sample) {
   mean += kCostAverageWeight * (sample - mean);
 }
@@ -52,7 +59,10 @@ Brain::Brain(std::shared_ptr<const Module> module,
     : module(std::move(module)), forecaster(std::move(forecaster)),
       policy(std::move(policy)), governor(std::move(governor)), costs(costs),
       options(options), actions(actions), start(start),
-      keys(this->module->keys().size()) {}
+      keys(this->module->keys().size()),
+      kernelTimes(this->module->kernels().size()),
+      shadow(this->module->keys().size(), options.fallbackGeneric),
+      lastPlan(start) {}
 
 Brain::~Brain() = default;
 
@@ -71,6 +81,7 @@ void Brain::know(KeyId key) {
 void Brain::onRequest(uint32_t entry, std::span<const int64_t> roots,
                       TimeNs now) {
   ++requestsRunning;
+  served = true;
   lastRequest = now;
   forecaster->onRequest(entry, roots, now);
 }
@@ -110,8 +121,25 @@ void Brain::onUse(KeyId key, KeyId ran, double kernelSeconds, uint32_t stream,
         state.genericTime = kernelSeconds;
       else
         average(state.genericTime, kernelSeconds);
+      for (double *mean :
+           {&kernelTimes[module->keys()[key].kernel], &anyTime}) {
+        if (*mean == 0)
+          *mean = kernelSeconds;
+        else
+          average(*mean, kernelSeconds);
+      }
+    }
+    // Nothing is lost where nobody will ever do better.
+    if (state.stage != KeyStage::notWorth && state.stage != KeyStage::failed) {
+      const double lost = deltaPerUse(key);
+      state.regret += lost;
+      lostSeconds += lost;
     }
   }
+  if (policy->speculates() && !module->isGeneric(key) &&
+      state.stage != KeyStage::notWorth && state.stage != KeyStage::failed)
+    shadow.onUse(key, deltaPerUse(key), compileSeconds(key), loadSeconds(key),
+                 std::max(1u, allowedJobs), now);
   policy->onUse(key, now);
   forecaster->onUse(key, now, stream);
   predicted = forecaster->nextKey(nullptr, stream);
@@ -122,11 +150,13 @@ void Brain::onUse(KeyId key, KeyId ran, double kernelSeconds, uint32_t stream,
                   .id = number + 1});
 }
 
-void Brain::onDemand(KeyId key, TimeNs) {
+void Brain::onDemand(KeyId key, TimeNs now) {
   know(key);
   KeyState &state = keys[key];
-  if (!settled(key))
+  if (!settled(key) && !state.demanded) {
     state.demanded = true;
+    state.demandedAt = now;
+  }
   refund(state);
 }
 
@@ -142,6 +172,28 @@ void Brain::onMeasured(KeyId key, double generic, double variant) {
   state.measured = true;
 }
 
+void Brain::onKnownCosts(KeyId key, double compile, double load) {
+  if (compile > 0)
+    keys[key].compile = compile;
+  if (load > 0)
+    keys[key].load = load;
+}
+
+/// A caller that waited for the key waits no longer.
+void Brain::noteLoss(KeyState &state, TimeNs now) {
+  if (state.demanded)
+    lostSeconds += toSeconds(now - state.demandedAt);
+  state.demanded = false;
+}
+
+void Brain::reviewSpeculation(TimeNs) {
+  const double over = lostSeconds - shadow.lost();
+  if (isRestrained)
+    isRestrained = over > 0;
+  else
+    isRestrained = over > kRestraintShare * shadow.lost() + kRestraintSeconds;
+}
+
 void Brain::refund(KeyState &state) {
   outstandingCpu -= state.charge;
   state.charge = 0;
@@ -151,7 +203,7 @@ void Brain::fail(KeyId key, std::string reason, KeyStage next, TimeNs now) {
   KeyState &state = keys[key];
   ++state.failures;
   state.reason = std::move(reason);
-  state.demanded = false;
+  noteLoss(state, now);
   actions.record(
       {.t = now, .kind = EventKind::failed, .key = key, .text = state.reason});
   state.stage = next;
@@ -173,13 +225,17 @@ void Brain::onJobResult(KeyId key, const CompileResult &result, TimeNs now) {
                   .a = static_cast<int64_t>(result.outcome),
                   .value = result.cpuSeconds,
                   .value2 = wall});
-  state.compiledCpu += result.cpuSeconds;
-  if (state.everUsed)
-    usedCpu += result.cpuSeconds;
+  state.job = 0;
+  if (result.outcome != JobOutcome::cancelled) {
+    state.compiledCpu += result.cpuSeconds;
+    if (state.everUsed)
+      usedCpu += result.cpuSeconds;
+  }
   switch (result.outcome) {
   case JobOutcome::done:
     average(costs.compile, wall);
     average(costs.compileCpu, result.cpuSeconds);
+    state.compile = wall;
     state.stage = KeyStage::loading;
     ++loadsInFlight;
     actions.startLoad(key);
@@ -189,6 +245,9 @@ void Brain::onJobResult(KeyId key, const CompileResult &result, TimeNs now) {
     break;
   case JobOutcome::cancelled:
     state.stage = KeyStage::absent;
+    // What it has cost stays charged: no use of the key can refund it.
+    outstandingCpu += result.cpuSeconds - state.charge;
+    state.charge = 0;
     break;
   case JobOutcome::killed:
   case JobOutcome::hung:
@@ -203,8 +262,9 @@ void Brain::onLoaded(KeyId key, double seconds, TimeNs now) {
   if (loadsInFlight > 0)
     --loadsInFlight;
   average(costs.load, seconds);
+  state.load = seconds;
   state.stage = KeyStage::ready;
-  state.demanded = false;
+  noteLoss(state, now);
   actions.record({.t = now, .kind = EventKind::ready, .key = key});
 }
 
@@ -218,7 +278,7 @@ void Brain::onKnownNotWorth(KeyId key, TimeNs now) {
   know(key);
   KeyState &state = keys[key];
   state.stage = KeyStage::notWorth;
-  state.demanded = false;
+  noteLoss(state, now);
   actions.record({.t = now, .kind = EventKind::notWorth, .key = key});
 }
 
@@ -243,22 +303,33 @@ double Brain::deltaPerUse(KeyId key) const {
   const double slowdown = family.find("matmul") != std::string::npos
                               ? options.matmulSlowdown
                               : options.otherSlowdown;
-  const double generic =
-      state.genericTime > 0 ? state.genericTime : options.kernelGuess;
+  // Until the key was seen: its kernel's other classes, else other kernels.
+  const double kernelTime = kernelTimes[module->keys()[key].kernel];
+  const double generic = state.genericTime > 0 ? state.genericTime
+                         : kernelTime > 0      ? kernelTime
+                         : anyTime > 0         ? anyTime
+                                               : options.kernelGuess;
   if (state.measured)
     return std::max(0.0, generic - state.variantTime);
   return generic * (1 - 1 / slowdown);
 }
 
-double Brain::missingSeconds(KeyStage stage) const {
-  switch (stage) {
+double Brain::compileSeconds(KeyId key) const {
+  return keys[key].compile > 0 ? keys[key].compile : costs.compile;
+}
+double Brain::loadSeconds(KeyId key) const {
+  return keys[key].load > 0 ? keys[key].load : costs.load;
+}
+
+double Brain::missingSeconds(KeyId key) const {
+  switch (keys[key].stage) {
   case KeyStage::absent:
   case KeyStage::queued:
   case KeyStage::compiling:
-    return costs.load + costs.compile;
+    return loadSeconds(key) + compileSeconds(key);
   case KeyStage::stored:
   case KeyStage::loading:
-    return costs.load;
+    return loadSeconds(key);
   default:
     return 0;
   }
@@ -275,17 +346,30 @@ Candidate Brain::candidate(KeyId key, TimeNs now) const {
   c.misses = state.misses;
   c.firstMiss = state.firstMiss;
   c.demanded = state.demanded;
-  c.remaining = missingSeconds(state.stage);
-  c.cpu = compiled ? 0 : costs.compileCpu;
+  c.remaining = missingSeconds(key);
+  // Processor s of a compilation, scaled as its wall time is.
+  c.cpu = compiled ? 0
+                   : costs.compileCpu * compileSeconds(key) /
+                         std::max(costs.compile, 1e-9);
   c.delta = deltaPerUse(key);
   c.stall = options.fallbackGeneric ? 0 : c.remaining;
   c.mayStart = now >= state.notBefore;
+  c.regret = state.regret;
+  if (state.job != 0) {
+    c.elapsed = toSeconds(now - state.jobStart);
+    c.speculated = state.speculated && !state.everUsed;
+  }
   return c;
 }
 
 TimeNs Brain::plan(TimeNs now) {
   const bool serving = requestsRunning > 0 || now - lastRequest < kNsPerSecond;
-  const Capacity capacity = governor->capacity(now, serving);
+  const Capacity capacity = governor->capacity(now, serving, inFlight);
+  allowedJobs = capacity.workers;
+  if (!served)
+    startupCpu += toSeconds(now - lastPlan) * capacity.workers;
+  lastPlan = now;
+  reviewSpeculation(now);
   actions.setJobLimit(isPaused ? 0 : capacity.workers);
 
   forecaster->onTick(now);
@@ -316,11 +400,14 @@ TimeNs Brain::plan(TimeNs now) {
                       .key = key,
                       .value = use.cdf(FirstUse::horizons[3]),
                       .value2 = use.cdf(FirstUse::horizons[1]),
-                      .value3 = missingSeconds(state.stage),
+                      .value3 = missingSeconds(key),
                       .value4 = use.cdf(FirstUse::horizons[0]),
                       .value5 = use.cdf(FirstUse::horizons[2])});
     }
-    if (state.stage != KeyStage::absent && state.stage != KeyStage::stored)
+    const bool victim = state.stage == KeyStage::compiling &&
+                        state.speculated && state.job != 0 && !state.everUsed;
+    if (state.stage != KeyStage::absent && state.stage != KeyStage::stored &&
+        !victim)
       continue;
     if (state.notBefore > now)
       wake = std::min(wake, state.notBefore);
@@ -342,6 +429,8 @@ TimeNs Brain::plan(TimeNs now) {
   input.cpuPrice = capacity.cpuPrice;
   input.usedCpu = usedCpu;
   input.outstandingCpu = outstandingCpu;
+  input.freeCpu = std::max(kLeastCredit, startupCpu);
+  input.restrained = isRestrained;
   input.candidates = candidates;
   decisions.clear();
   policy->plan(input, decisions);
@@ -349,6 +438,9 @@ TimeNs Brain::plan(TimeNs now) {
   for (const Decision &decision : decisions) {
     KeyState &state = keys[decision.key];
     state.last = decision;
+    state.lastTerms = candidates[decision.candidate];
+    if (decision.cancel && state.job != 0)
+      actions.cancelJob(decision.key, state.job);
     if (!decision.start || isPaused)
       continue;
     if (state.stage == KeyStage::stored) {
@@ -368,8 +460,11 @@ TimeNs Brain::plan(TimeNs now) {
     ++inFlight;
     state.stage = KeyStage::compiling;
     state.notBefore = 0;
+    state.job = job;
+    state.jobStart = now;
+    state.speculated = decision.speculative;
     if (decision.speculative && !state.everUsed) {
-      state.charge = costs.compileCpu;
+      state.charge = candidates[decision.candidate].cpu;
       outstandingCpu += state.charge;
     }
     actions.record({.t = now,
@@ -392,11 +487,12 @@ std::string Brain::explain(KeyId key) const {
   if (state.measured)
     line += fmt::format("; generic {:.1f} us, variant {:.1f} us",
                         state.genericTime * 1e6, state.variantTime * 1e6);
+  if (isRestrained)
+    line += fmt::format("; speculation is off: {:.3g} s lost, lazy would have "
+                        "lost {:.3g} s",
+                        lostSeconds, shadow.lost());
   if (state.last.key == key)
-    line += fmt::format(
-        "; last plan: {} (index {:.3g}, value {:.3g} s, price {:.3g} s)",
-        state.last.reason, state.last.index, state.last.value,
-        state.last.price);
+    line += "; last plan: " + rt::explain(state.last, state.lastTerms);
   return line;
 }
 

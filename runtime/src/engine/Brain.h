@@ -9,6 +9,7 @@
 #include "forecast/Forecaster.h"
 #include "governor/Governor.h"
 #include "metrics/Event.h"
+#include "planner/LazyShadow.h"
 #include "planner/Planner.h"
 #include "prepare/Compiler.h"
 #include "schema/Module.h"
@@ -31,6 +32,9 @@ public:
   /// Fetches the artifact from the store, loads, measures and publishes it;
   /// answered by onLoaded, onNotWorth or onLoadFailed.
   virtual void startLoad(KeyId key) = 0;
+  /// Stops a job that was started; answered by onJobResult, cancelled, unless
+  /// it ended first.
+  virtual void cancelJob(KeyId key, JobId job) = 0;
   virtual void setJobLimit(unsigned jobs) = 0;
   virtual void record(Event event) = 0;
 };
@@ -80,6 +84,8 @@ public:
   void onStored(KeyId key);
   /// Measured in an earlier run, or by the tuner. Seconds per use.
   void onMeasured(KeyId key, double generic, double variant);
+  /// What the stages took in an earlier run; 0: unknown. Seconds.
+  void onKnownCosts(KeyId key, double compile, double load);
   /// An earlier measurement says that the variant is no better: it is not
   /// prepared.
   void onKnownNotWorth(KeyId key, TimeNs now);
@@ -102,6 +108,8 @@ public:
   /// One line: why the key was or was not prepared, with the planner's last
   /// terms.
   std::string explain(KeyId key) const;
+  /// Speculation is off, since it has lost more than lazy would have.
+  bool restrained() const { return isRestrained; }
   /// Jobs that were started and have no result yet.
   unsigned jobsInFlight() const { return inFlight; }
   bool idle() const { return inFlight == 0 && loadsInFlight == 0; }
@@ -112,13 +120,20 @@ private:
     bool everUsed = false, demanded = false, known = false;
     uint64_t misses = 0, uses = 0;
     TimeNs firstMiss = 0, notBefore = 0;
+    TimeNs demandedAt = 0;
+    JobId job = 0; ///< in flight
+    TimeNs jobStart = 0;
+    bool speculated = false; ///< the job was started before the key was used
+    double regret = 0;       ///< s lost on generic
+    double compile = 0, load = 0; ///< s, measured; 0: never
     unsigned failures = 0;
     double charge = 0;      ///< s, outstanding speculative credit
     double compiledCpu = 0; ///< s, spent on it
     double genericTime = 0, variantTime = 0; ///< s per use, 0: unknown
     bool measured = false; ///< generic and variant times come from a comparison
     Decision last;
-    std::string reason; ///< of the last failure
+    Candidate lastTerms; ///< what `last` went by
+    std::string reason;  ///< of the last failure
   };
 
   Candidate candidate(KeyId key, TimeNs now) const;
@@ -126,7 +141,11 @@ private:
   void fail(KeyId key, std::string reason, KeyStage next, TimeNs now);
   void refund(KeyState &state);
   double deltaPerUse(KeyId key) const;
-  double missingSeconds(KeyStage stage) const;
+  double missingSeconds(KeyId key) const;
+  double compileSeconds(KeyId key) const;
+  double loadSeconds(KeyId key) const;
+  void noteLoss(KeyState &state, TimeNs now);
+  void reviewSpeculation(TimeNs now);
 
   std::shared_ptr<const Module> module;
   std::unique_ptr<Forecaster> forecaster;
@@ -146,6 +165,18 @@ private:
   unsigned inFlight = 0, loadsInFlight = 0;
   JobId nextJob = 1;
   double usedCpu = 0, outstandingCpu = 0;
+  /// By kernel: mean time of a use on generic, over the classes seen; 0: none.
+  std::vector<double> kernelTimes;
+  double anyTime = 0; ///< over all kernels
+
+  // Self-restraint: lost so far, and what lazy would have lost.
+  LazyShadow shadow;
+  double lostSeconds = 0;
+  unsigned allowedJobs = 1;
+  bool isRestrained = false;
+  double startupCpu = 0; ///< B0: processor s that were free before the serving
+  TimeNs lastPlan = 0;
+  bool served = false;
   TimeNs lastRequest = 0;
   unsigned requestsRunning = 0;
   bool isPaused = false;

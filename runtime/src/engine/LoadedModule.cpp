@@ -293,6 +293,8 @@ void LoadedModule::Impl::applyProfile(const schema::ProfileT &profile) {
     const auto entry = known.find(module->keys()[key].digest);
     if (entry == known.end())
       continue;
+    brain->onKnownCosts(key, entry->second->compile_ms * 1e-3,
+                        sameDevice ? entry->second->load_ms * 1e-3 : 0);
     if (sameDevice && entry->second->generic_ns > 0 &&
         entry->second->variant_ns > 0)
       applyMeasurement(key, entry->second->generic_ns,
@@ -592,6 +594,10 @@ void LoadedModule::Impl::raise(KeyId key) {
     for (const auto &[job, wanted] : jobKeys)
       if (wanted == key)
         jobs->raise(job);
+}
+
+void LoadedModule::Impl::cancelJob(KeyId, JobId job) {
+  jobs->cancel(jobOf(moduleNumber, job));
 }
 
 void LoadedModule::Impl::setJobLimit(unsigned limit) { jobs->setLimit(limit); }

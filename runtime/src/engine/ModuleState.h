@@ -206,6 +206,7 @@ struct LoadedModule::Impl final : BrainActions {
   // BrainActions, on the planning thread.
   bool startJob(KeyId key, JobId job) override;
   void startLoad(KeyId key) override;
+  void cancelJob(KeyId key, JobId job) override;
   void setJobLimit(unsigned jobs) override;
   void record(Event event) override;
 

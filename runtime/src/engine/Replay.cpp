@@ -9,6 +9,7 @@
 #include <cstring>
 #include <map>
 #include <queue>
+#include <set>
 #include <tuple>
 
 namespace pgkp::rt {
@@ -109,9 +110,15 @@ private:
     if (running >= limit)
       return false;
     ++running;
+    jobStarts[job] = now;
     completions.push(
         {now + fromSeconds(costs.compile[key]), order++, key, job, 0, now});
     return true;
+  }
+
+  void cancelJob(KeyId key, JobId job) override {
+    if (cancelled.insert(job).second)
+      completions.push({now, order++, key, job, 0, kNever});
   }
 
   /// A load waits until nothing is in flight, and launches wait for the load;
@@ -163,6 +170,7 @@ private:
 
   Status start(std::vector<FutureUse> future);
   void makeAllReady();
+  void applyProfile(const schema::ProfileT &profile);
   void describe(KeyId key);
   double roofline(const KernelInfo &kernel,
                   std::span<const int64_t> extents) const;
@@ -175,6 +183,7 @@ private:
   void finish();
 
   static constexpr size_t kBatch = 4096;
+  static constexpr TimeNs kNever = -1; ///< the end of a cancelled job
 
   const ReplayWorkload &workload;
   const Module &module;
@@ -185,6 +194,9 @@ private:
   std::unique_ptr<Brain> brain;
   std::priority_queue<Completion, std::vector<Completion>, std::greater<>>
       completions;
+  std::set<JobId> cancelled; ///< whose first end has not come
+  std::set<JobId> stopped;   ///< whose second, the one of the compiler, has not
+  std::map<JobId, TimeNs> jobStarts;
   std::vector<Event> batch;
   std::vector<Launch> launches;  ///< of the forward that runs
   std::vector<bool> described;   ///< by key: its best time is in the log
@@ -216,14 +228,29 @@ void Simulation::complete() {
       brain->onNotWorth(done.key, now);
     return;
   }
+  if (stopped.erase(done.job))
+    return; // it was cancelled before
   --running;
-  const double seconds = toSeconds(now - done.started);
+  const TimeNs started = jobStarts[done.job];
+  jobStarts.erase(done.job);
+  const double seconds = toSeconds(now - started);
+  if (cancelled.erase(done.job)) {
+    stopped.insert(done.job);
+    CompileResult result;
+    result.id = done.job;
+    result.outcome = JobOutcome::cancelled;
+    result.started = started;
+    result.finished = now;
+    result.cpuSeconds = seconds;
+    brain->onJobResult(done.key, result, now);
+    return;
+  }
   if (options.recordProfile)
     recorder.onStageTimes(done.key, seconds * 1e3, costs.load[done.key] * 1e3);
   CompileResult result;
   result.id = done.job;
   result.outcome = JobOutcome::done;
-  result.started = done.started;
+  result.started = started;
   result.finished = now;
   result.cpuSeconds = seconds;
   brain->onJobResult(done.key, result, now);
@@ -430,6 +457,8 @@ Status Simulation::start(std::vector<FutureUse> future) {
   brain = std::make_unique<Brain>(
       workload.module, std::move(forecaster), std::move(policy),
       makeFixedGovernor(options.workers), StageCosts{}, brainOptions, *this, 0);
+  if (options.profile)
+    applyProfile(*options.profile);
   record({.kind = EventKind::engineStart});
   replan();
   if (options.policy == "ready")
@@ -437,10 +466,29 @@ Status Simulation::start(std::vector<FutureUse> future) {
   return {};
 }
 
+/// What an engine takes from it, too: costs of stages, times of kernels.
+void Simulation::applyProfile(const schema::ProfileT &profile) {
+  std::map<Digest, const schema::KeyProfileT *> known;
+  for (const auto &entry : profile.keys)
+    if (entry && entry->kernel_hash)
+      known.emplace(keyDigest(toDigest(*entry->kernel_hash), entry->facts),
+                    entry.get());
+  for (KeyId key = 0; key < module.keys().size(); ++key)
+    if (const auto it = known.find(module.keys()[key].digest);
+        it != known.end()) {
+      brain->onKnownCosts(key, it->second->compile_ms * 1e-3,
+                          it->second->load_ms * 1e-3);
+      if (it->second->generic_ns > 0 && it->second->variant_ns > 0)
+        brain->onMeasured(key, it->second->generic_ns * 1e-9,
+                          it->second->variant_ns * 1e-9);
+    }
+}
+
 void Simulation::finish() {
   // Jobs that still run are ended, as an engine's release does.
   for (; !completions.empty(); completions.pop())
-    if (const Completion &left = completions.top(); left.job != 0)
+    if (const Completion &left = completions.top();
+        left.job != 0 && left.started != kNever && !stopped.contains(left.job))
       record({.t = now,
               .kind = EventKind::jobEnd,
               .key = left.key,

@@ -19,7 +19,7 @@ public:
   Aimd(std::unique_ptr<Probe> probe, GovernorOptions options)
       : probe(std::move(probe)), options(options), limit(options.maxWorkers) {}
 
-  Capacity capacity(TimeNs now, bool serving) override {
+  Capacity capacity(TimeNs now, bool serving, unsigned running) override {
     if (!started || now - sampled >= kNsPerSecond / 10) {
       load = probe->sample(now);
       sampled = now;
@@ -29,13 +29,13 @@ public:
       started = true;
       adjusted = now;
     } else if (now - adjusted >= kPeriod) {
-      adjust(now, seconds);
+      adjust(now, seconds, running);
       adjusted = now;
     }
     if (load.freeMemoryBytes > 0 && load.freeMemoryBytes < options.memoryBytes)
       return {.workers = 0, .cpuPrice = kMaxPrice};
-    return {.workers = static_cast<unsigned>(
-                std::clamp(limit, 1.0, std::max(1.0, ceiling(serving)))),
+    return {.workers = static_cast<unsigned>(std::clamp(
+                limit, 1.0, std::max(1.0, ceiling(serving, running)))),
             .cpuPrice = price};
   }
 
@@ -44,18 +44,18 @@ public:
   }
 
 private:
-  /// Nobody is waiting: every allowed core. Serving: of the idle ones all but
-  /// one, and a quarter of all at most.
-  double ceiling(bool serving) const {
+  /// Nobody is waiting: every allowed core. Serving: of those that are idle but
+  /// for our own workers all but one, and a quarter of all at most.
+  double ceiling(bool serving, unsigned running) const {
     const double all =
         std::min<double>(options.maxWorkers, std::ceil(load.cores));
     if (!serving)
       return all;
-    return std::min(
-        {all, std::floor(load.cores / 4), std::floor(load.idleCores) - 1});
+    return std::min({all, std::floor(load.cores / 4),
+                     std::floor(load.idleCores + running) - 1});
   }
 
-  void adjust(TimeNs now, double seconds) {
+  void adjust(TimeNs now, double seconds, unsigned running) {
     const bool contended =
         load.pressure > kPressureLimit || latency > kLatencyLimit;
     latency = 0;
@@ -65,9 +65,7 @@ private:
     } else if (!contended && now >= heldUntil) {
       limit = std::min<double>(options.maxWorkers, limit + 1);
     }
-    // The price as a dual variable: it climbs while more cores are used than
-    // are idle.
-    const double used = limit / std::max(load.idleCores, 0.1);
+    const double used = running / std::max(1.0, limit);
     price =
         std::clamp(price + kPriceStep * std::min(seconds, 10.0) * (used - 1),
                    kMinPrice, kMaxPrice);
@@ -86,7 +84,9 @@ private:
 class Fixed final : public Governor {
 public:
   explicit Fixed(unsigned workers) : workers(workers) {}
-  Capacity capacity(TimeNs, bool) override { return {.workers = workers}; }
+  Capacity capacity(TimeNs, bool, unsigned) override {
+    return {.workers = workers};
+  }
 
 private:
   const unsigned workers;

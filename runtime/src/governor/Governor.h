@@ -39,7 +39,8 @@ class Governor {
 public:
   virtual ~Governor() = default;
   /// `serving`: a request is running or ran within the last second.
-  virtual Capacity capacity(TimeNs now, bool serving) = 0;
+  /// `running`: jobs that workers have now; their cores are not idle, but ours.
+  virtual Capacity capacity(TimeNs now, bool serving, unsigned running = 0) = 0;
   /// The foreground's launch latency, p99 over its baseline, as measured since
   /// the last call.
   virtual void onLatency(double, TimeNs) {}
@@ -55,6 +56,9 @@ struct GovernorOptions {
 /// one worker at least: a compile at idle priority costs the foreground nothing
 /// measurable (design section 2, fact 6), and with none nothing would ever
 /// become ready on a small machine. Too little memory: none.
+/// The price is the dual variable of "workers used <= workers allowed": it
+/// climbs while jobs of a larger limit still run, falls while there is room,
+/// and is at least 1 s per s while the foreground is hurt.
 std::unique_ptr<Governor> makeGovernor(std::unique_ptr<Probe> probe,
                                        GovernorOptions options);
 /// With the default options.

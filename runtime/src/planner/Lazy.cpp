@@ -24,10 +24,8 @@ public:
     takeBest(
         input, out, first, eligible,
         demandedFirst(input, [&input](const Decision &a, const Decision &b) {
-          const Candidate &x = input.candidates[a.candidate];
-          const Candidate &y = input.candidates[b.candidate];
-          return x.misses != y.misses ? x.misses > y.misses
-                                      : x.firstMiss < y.firstMiss;
+          return lazyBefore(input.candidates[a.candidate],
+                            input.candidates[b.candidate]);
         }));
   }
 };

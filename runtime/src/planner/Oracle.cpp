@@ -26,15 +26,11 @@ public:
     const size_t first = out.size();
     const size_t eligible = judgeAll(
         input, out, [&](const Candidate &candidate, Decision &decision) {
-          decision.speculative = candidate.misses == 0 && !candidate.demanded;
-          decision.start = candidate.demanded;
-          decision.reason = candidate.demanded ? "demanded" : "no use ahead";
-          if (!finite(candidate))
+          if (!judgeTerms(input, candidate, delay, decision) ||
+              candidate.demanded)
             return;
-          decision.index = index(candidate, delay);
-          decision.value = value(candidate, input.horizon);
-          decision.price = input.cpuPrice * candidate.cpu;
-          if (!candidate.demanded && candidate.use.mass() > 0) {
+          decision.reason = "no use ahead";
+          if (candidate.use.mass() > 0) {
             // What comes too late to save anything would only be in the way.
             decision.start = decision.value > 0;
             decision.reason = decision.start ? "known use" : "too late";

@@ -72,21 +72,23 @@ std::vector<std::string> policyNames(bool replay) {
   return names;
 }
 
-std::string explain(const Decision &decision, const Candidate &candidate,
-                    std::string_view name) {
+std::string explain(const Decision &decision, const Candidate &candidate) {
   const FirstUse &use = candidate.use;
   std::string when =
       use.dated() ? fmt::format("date {:.3g} s +- {:.2g}", use.date, use.sigma)
                   : fmt::format("F(10 s) {:.3g}", use.cdf(10));
   return fmt::format(
-      "{}: {}, {}; index {:.3g}, value {:.3g} s, price {:.3g} s; mass {:.3g} "
+      "{}, {}; index {:.3g}, value {:.3g} s, price {:.3g} s; mass {:.3g} "
       "(at least {:.3g}, {}), {}, rate {:.3g}/s; work {:.3g} s, stall {:.3g} "
       "s, "
-      "{:.3g} s a use, {} misses",
-      name, decision.start ? "start" : "not now", decision.reason,
-      decision.index, decision.value, decision.price, use.mass(), use.lower(),
-      schema::EnumNameProvenance(use.provenance), when, use.useRate,
-      candidate.remaining, candidate.stall, candidate.delta, candidate.misses);
+      "{:.3g} s a use, {} misses, {:.3g} s lost so far",
+      decision.start    ? "start"
+      : decision.cancel ? "stop"
+                        : "not now",
+      decision.reason, decision.index, decision.value, decision.price,
+      use.mass(), use.lower(), schema::EnumNameProvenance(use.provenance), when,
+      use.useRate, candidate.remaining, candidate.stall, candidate.delta,
+      candidate.misses, candidate.regret);
 }
 
 } // namespace pgkp::rt

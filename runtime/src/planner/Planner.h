@@ -40,9 +40,12 @@ struct Candidate {
   bool demanded = false; ///< a caller is blocked on it
   double remaining = 0;  ///< expected time to finish the missing stages
   double cpu = 0;        ///< expected processor seconds of these
-  double stall = 0; ///< s lost if it is used before it is ready (no fallback)
-  double delta = 0; ///< s lost per use on generic
-  bool mayStart = true; ///< false: back-off has not expired
+  double stall = 0;   ///< s lost if it is used before it is ready (no fallback)
+  double delta = 0;   ///< s lost per use on generic
+  double regret = 0;  ///< s lost so far on generic
+  double elapsed = 0; ///< s that its job has run, where one does
+  bool speculated = false; ///< its job was started before it was used
+  bool mayStart = true;    ///< false: back-off has not expired
 };
 
 struct PlanInput {
@@ -58,6 +61,9 @@ struct PlanInput {
   double freeCpu =
       20; ///< B0: idle processor seconds of the start-up window, >= 20
   double trust = 1; ///< theta: how much waste each used compile second allows
+  /// Speculation has lost more than lazy would have: nothing speculative
+  /// starts, and misses go in lazy's order.
+  bool restrained = false;
   std::span<const Candidate> candidates;
 };
 
@@ -66,6 +72,7 @@ struct Decision {
   KeyId key = kNoKey;
   uint32_t candidate = 0; ///< its position in PlanInput::candidates
   bool start = false;
+  bool cancel = false; ///< its speculative job gives way; `start` is false
   bool speculative = false;
   bool demanded = false;
   double index = 0; ///< lost s per s of delay, per s of work: larger goes first
@@ -75,10 +82,9 @@ struct Decision {
   const char *reason = ""; ///< a word or two from a fixed set
 };
 
-/// "kernel[d0 == 1]: start, likely; index 0.2, value 1.5 s, price 0.016 s, mass
-/// 0.9 ...": one line of terms for people.
-std::string explain(const Decision &decision, const Candidate &candidate,
-                    std::string_view name);
+/// "start, likely; index 0.2, value 1.5 s, price 0.016 s; mass 0.9 ...": one
+/// line of terms for people.
+std::string explain(const Decision &decision, const Candidate &candidate);
 
 /// A policy: one file each. Thread-compatible.
 class Policy {

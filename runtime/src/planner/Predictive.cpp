@@ -28,41 +28,44 @@ public:
         });
     auto before =
         demandedFirst(input, [&input](const Decision &a, const Decision &b) {
+          const Candidate &x = input.candidates[a.candidate];
+          const Candidate &y = input.candidates[b.candidate];
+          if (input.restrained)
+            return lazyBefore(x, y);
           if (a.index != b.index)
             return a.index > b.index;
           // No loss in sight for either: what is worth more per second of work,
           // then the sooner.
-          const Candidate &x = input.candidates[a.candidate];
-          const Candidate &y = input.candidates[b.candidate];
           const double density = a.value * std::max(y.remaining, 1e-6);
           const double other = b.value * std::max(x.remaining, 1e-6);
           return density != other ? density > other : x.use.date < y.use.date;
         });
     chargeSpeculation(input, out, first, eligible, before);
+    giveWay(input, out, first);
   }
 
 private:
   static void judge(const PlanInput &input, const Candidate &candidate,
                     double delay, Decision &decision) {
-    decision.speculative = candidate.misses == 0 && !candidate.demanded;
-    if (!finite(candidate)) {
-      decision.start = candidate.demanded;
-      decision.reason = candidate.demanded ? "demanded" : "not a number";
+    if (!judgeTerms(input, candidate, delay, decision))
       return;
-    }
-    decision.index = index(candidate, delay);
-    decision.value = lowerValue(candidate, value(candidate, input.horizon));
-    decision.price = input.cpuPrice * std::max(candidate.cpu, 0.0);
-    if (candidate.demanded) {
-      decision.start = true;
-      decision.reason = "demanded";
+    decision.value = lowerValue(candidate, decision.value);
+    if (candidate.demanded)
+      return;
+    if (input.restrained) {
+      decision.start = !decision.speculative;
+      decision.reason = decision.start ? "missed" : "restrained";
       return;
     }
     if (decision.speculative && candidate.use.mass() <= 0) {
       decision.reason = "no forecast";
       return;
     }
-    if (decision.value <= (1 + kMargin) * decision.price) {
+    // Ski rental: what has been lost on generic so far has paid for it,
+    // whatever the forecast says (2-competitive, algorithms.md section 6c).
+    const bool paid = !decision.speculative && candidate.regret > 0 &&
+                      candidate.regret >= decision.price;
+    if (!paid && decision.value <= (1 + kMargin) * decision.price) {
       decision.reason = "below price";
       return;
     }
@@ -128,6 +131,56 @@ private:
     }
     for (auto it = taken; it != end; ++it)
       reject(*it, "no slot");
+  }
+
+  /// A speculative job gives its worker to what is needed now and found no
+  /// slot: always to a caller that waits, else where the delay until the job
+  /// ends costs more than starting the job again. So speculation never holds
+  /// up what lazy would do for longer than it is worth.
+  static void giveWay(const PlanInput &input, std::vector<Decision> &out,
+                      size_t first) {
+    Decision *victim = nullptr;
+    const Decision *waiting = nullptr;
+    double left = 0;
+    for (size_t i = first; i < out.size(); ++i) {
+      const Decision &decision = out[i];
+      const Candidate &candidate = input.candidates[decision.candidate];
+      if (candidate.speculated && !candidate.demanded &&
+          candidate.misses == 0 && std::isfinite(candidate.remaining)) {
+        // The one that has most to do.
+        const double rest =
+            std::max(0.0, candidate.remaining - candidate.elapsed);
+        if (!victim || rest > left) {
+          victim = &out[i];
+          left = rest;
+        }
+      } else if (!decision.start && noSlot(decision) && !decision.speculative) {
+        if (!waiting || (decision.demanded && !waiting->demanded) ||
+            (decision.demanded == waiting->demanded &&
+             decision.index > waiting->index))
+          waiting = &decision;
+      }
+    }
+    if (!victim || !waiting)
+      return;
+    if (!waiting->demanded) {
+      const Candidate &late = input.candidates[waiting->candidate];
+      const Candidate &early = input.candidates[victim->candidate];
+      const double gain = expectedLoss(late, 0, left);
+      const double cost =
+          input.restrained
+              ? 0
+              : early.use.lowerShare *
+                    expectedLoss(early, left,
+                                 early.elapsed + left + late.remaining);
+      if (!(gain > (1 + kMargin) * (cost + input.cpuPrice * early.elapsed)))
+        return;
+    }
+    victim->cancel = true;
+    victim->reason = "gives way";
+  }
+  static bool noSlot(const Decision &decision) {
+    return std::string_view(decision.reason) == "no slot";
   }
 
   static void reject(Decision &decision, const char *reason) {

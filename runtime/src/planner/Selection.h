@@ -49,6 +49,11 @@ auto demandedFirst(const PlanInput &input, Before before) {
   };
 }
 
+/// Lazy's order: most used first, ties oldest.
+inline bool lazyBefore(const Candidate &x, const Candidate &y) {
+  return x.misses != y.misses ? x.misses > y.misses : x.firstMiss < y.firstMiss;
+}
+
 /// Appends `judge(candidate)`'s decision for each candidate and moves those
 /// whose `start` it set to the front of what was appended. \returns how many
 /// these are. `judge` is asked only about candidates that can start.

@@ -76,4 +76,20 @@ inline double typicalDelay(const PlanInput &input) {
   return count ? sum / static_cast<double>(count) : 1e-3;
 }
 
+/// The beginning of every policy that goes by forecasts: index, value at the
+/// mean, and price of one candidate. \returns false where some number is none,
+/// and the decision is made: only a caller that waits is served.
+inline bool judgeTerms(const PlanInput &input, const Candidate &candidate,
+                       double delay, Decision &decision) {
+  decision.speculative = candidate.misses == 0 && !candidate.demanded;
+  decision.start = candidate.demanded;
+  decision.reason = candidate.demanded ? "demanded" : "not a number";
+  if (!finite(candidate))
+    return false;
+  decision.index = index(candidate, delay);
+  decision.value = value(candidate, input.horizon);
+  decision.price = input.cpuPrice * std::max(candidate.cpu, 0.0);
+  return true;
+}
+
 } // namespace pgkp::rt::planner

@@ -81,6 +81,31 @@ TEST(Governor, PriceFallsToItsFloorOnIdleCores) {
   EXPECT_EQ(governor->capacity(20 * s, true).cpuPrice, 0.02);
 }
 
+TEST(Governor, PriceFollowsTheWorkersUsedAndNotTheirLimit) {
+  MachineLoad load = quiet(16);
+  load.idleCores = 2; // far fewer than the limit
+  auto governor = makeGovernor(std::make_unique<SaidLoad>(load), 12);
+  for (int second = 0; second < 30; ++second)
+    EXPECT_EQ(governor->capacity(second * s, true, 1).cpuPrice, 0.02);
+  // Pressure lowers the limit to 1 while 8 jobs still run: it climbs.
+  load.pressure = 0.5;
+  double last = 0;
+  for (int second = 30; second < 40; ++second)
+    last = governor->capacity(second * s, true, 8).cpuPrice;
+  load.pressure = 0;
+  EXPECT_GT(last, 1);
+  EXPECT_GT(governor->capacity(40 * s, true, 8).cpuPrice, last * 0.99);
+}
+
+TEST(Governor, OwnWorkersDoNotLowerTheirOwnCeiling) {
+  MachineLoad load = quiet(32);
+  load.idleCores = 5;
+  auto governor = makeGovernor(std::make_unique<SaidLoad>(load), 12);
+  EXPECT_EQ(governor->capacity(0, true, 0).workers, 4u);
+  load.idleCores = 1; // four of them are ours now
+  EXPECT_EQ(governor->capacity(1 * s, true, 4).workers, 4u);
+}
+
 TEST(Governor, WithoutMemoryNothingStarts) {
   MachineLoad load = quiet(8);
   load.freeMemoryBytes = 100e6;

@@ -236,10 +236,9 @@ TEST(Explain, OneLineOfTerms) {
   const Candidate c = dated(1, 3, 2, 5);
   std::vector<Candidate> candidates{c};
   PlanInput input{.slots = 1, .candidates = candidates};
-  const std::string line =
-      explain(plan("predictive", input)[0], c, "k[d0 == 1]");
+  const std::string line = explain(plan("predictive", input)[0], c);
   EXPECT_EQ(line.find('\n'), std::string::npos);
-  EXPECT_THAT(line, testing::StartsWith("k[d0 == 1]: start, likely; index "));
+  EXPECT_THAT(line, testing::StartsWith("start, likely; index "));
   EXPECT_THAT(line, testing::HasSubstr("date 3 s"));
 }
 
