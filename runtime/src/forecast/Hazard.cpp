@@ -12,6 +12,9 @@ static constexpr double kPriorAlpha = 0.5,
                         kPriorBeta = 10; ///< Gamma-Poisson, s
 /// Key-seconds that the key's own forecast weighs against a cell.
 static constexpr double kPriorWeight = 2;
+/// Gaps of its own that the pooled cell weighs against a key's own, and after
+/// which older ones count half.
+static constexpr double kPoolWeight = 4, kOwnGaps = 512;
 
 size_t Hazard::ageBin(double age) {
   return std::min<size_t>(kAges - 1,
@@ -30,10 +33,24 @@ const Hazard::Cell &Hazard::cellAt(double age, double count) const {
   return cells[ageBin(age) * kCounts + column];
 }
 
-void Hazard::count(const Key &key, size_t horizon, double from, double to,
+void Hazard::count(Key &key, size_t horizon, double from, double to,
                    bool used) {
   for (size_t bin = ageBin(from); from < to; ++bin) {
     const double end = std::min(to, ageBinEnd(bin));
+    Own &own = key.own[bin];
+    if (bin >= key.ages) { // the first horizon to get here opens the bin
+      key.ages = bin + 1;
+      if ((own.gaps += 1) > kOwnGaps) {
+        own.gaps /= 2;
+        for (size_t h = 0; h < kHorizons; ++h) {
+          own.used[h] /= 2;
+          own.seen[h] /= 2;
+        }
+      }
+    }
+    own.seen[horizon] += static_cast<float>(end - from);
+    if (used)
+      own.used[horizon] += static_cast<float>(end - from);
     const double middle = (from + end) / 2;
     auto &cell = const_cast<Cell &>(
         cellAt(middle, key.count * std::exp(-middle / kDecay)));
@@ -64,6 +81,7 @@ void Hazard::onUse(KeyId id, TimeNs now) {
   key.sightings += 1;
   key.last = now;
   key.counted.fill(0);
+  key.ages = 0;
 }
 
 void Hazard::advance(TimeNs now) {
@@ -106,12 +124,16 @@ std::array<double, Hazard::kHorizons> Hazard::probabilities(KeyId id,
   const Key &key = keys[id];
   const double age = std::max(0.0, toSeconds(now - key.last));
   const Cell &cell = cellAt(age, key.count * std::exp(-age / kDecay));
+  const Own &own = key.own[ageBin(age)];
   std::array<double, kHorizons> result;
   double least = 0;
   for (size_t h = 0; h < kHorizons; ++h) {
     const double prior = gammaPoisson(key, age, now, horizons[h]);
-    const double p =
+    double p =
         (cell.used[h] + kPriorWeight * prior) / (cell.seen[h] + kPriorWeight);
+    if (own.seen[h] > 0)
+      p +=
+          own.gaps / (own.gaps + kPoolWeight) * (own.used[h] / own.seen[h] - p);
     least = result[h] = std::clamp(p, least, 1.0);
   }
   return result;

@@ -17,7 +17,8 @@ namespace pgkp::rt::forecast {
 /// use followed within 1, 10, 60 and 600 s. Time is counted whole, not sampled
 /// at ticks: a gap between two uses crosses each age once, and which part of it
 /// lies within a horizon of the gap's end is known exactly. Cells with little
-/// behind them lean on the decayed Gamma-Poisson forecast of the key itself.
+/// behind them lean on the decayed Gamma-Poisson forecast of the key itself; a
+/// key with gaps of its own at an age weighs them against the pooled cell.
 /// Thread-compatible.
 class Hazard {
 public:
@@ -38,12 +39,19 @@ public:
   FirstUse forecast(KeyId key, TimeNs now) const;
 
 private:
+  /// The key's own gaps at one age.
+  struct Own {
+    std::array<float, kHorizons> used{}, seen{}; ///< s
+    float gaps = 0;                              ///< that reached this age
+  };
   struct Key {
     TimeNs first = 0, last = 0;
     double count = 0; ///< decayed, at `last`
     double sightings = 0;
     std::array<float, kHorizons>
-        counted{}; ///< ages of the open gap already counted, s
+        counted{};   ///< ages of the open gap already counted, s
+    size_t ages = 0; ///< bins that the open gap has been counted in
+    std::array<Own, kAges> own{};
   };
   struct Cell {
     std::array<double, kHorizons> used{}, seen{}; ///< s
@@ -56,7 +64,7 @@ private:
   static double ageBinEnd(size_t bin);
   const Cell &cellAt(double age, double count) const;
   /// Counts ages [from, to) of a gap for one horizon.
-  void count(const Key &key, size_t horizon, double from, double to, bool used);
+  void count(Key &key, size_t horizon, double from, double to, bool used);
   double gammaPoisson(const Key &key, double age, TimeNs now,
                       double horizon) const;
 
