@@ -3,58 +3,111 @@
 #pragma once
 
 #include "base/Clock.h"
+#include "forecast/Drift.h"
 #include "schema/FirstUse.h"
 
 #include <array>
+#include <cstdint>
 #include <deque>
+#include <limits>
 #include <vector>
 
 namespace pgkp::rt::forecast {
 
-/// A histogram of forecasts of F(10 s) in 20 bins, one per provenance, with the
-/// share that came true, made monotone by pooling adjacent violators
-/// (algorithms.md section 1e). Only undated forecasts: dated ones carry their
-/// own record of kept promises. Thread-compatible.
+/// Makes F(horizons[i]) p[i], keeping the date: `dateMass` is what of it counts
+/// as dated.
+FirstUse fit(FirstUse use, const std::array<double, FirstUse::kHorizons> &p);
+
+/// Histograms of forecasts of F at each horizon, one per kind of forecast, with
+/// the share that came true, made monotone by pooling adjacent violators (Ayer
+/// et al., 1955; algorithms.md section 1e). Forecasts are sampled evenly in
+/// time, whatever comes of them: a sample that ended at the use would make
+/// busy times count more. Thread-compatible.
 class Calibrator {
 public:
-  static constexpr size_t kBins = 20;
-  static constexpr TimeNs kHorizon = 10 * kNsPerSecond;
+  static constexpr size_t kBins = 20, kHorizons = FirstUse::kHorizons;
+  static constexpr size_t kKinds = 8;
+  /// Samples of a key within one horizon's length, each weighing that much
+  /// less: they overlap.
+  static constexpr unsigned kOverlap = 4;
 
-  explicit Calibrator(size_t numKeys) : open(numKeys) {}
+  explicit Calibrator(size_t numKeys)
+      : lastUse(numKeys, kNever), due(numKeys) {}
 
-  /// Watches this forecast until the key is used or the horizon closes. One at
-  /// a time per key.
-  void watch(KeyId key, const FirstUse &use, TimeNs now);
-  bool watching(KeyId key) const { return open[key].active; }
-  void onUse(KeyId key, TimeNs now);
-  /// Closes horizons and renews the correction.
-  void advance(TimeNs now);
+  /// What the experts behind a forecast said; negative: nothing.
+  using Opinions = std::array<float, 3>;
+  /// What becomes known of a sample when its horizon closes.
+  struct Closed {
+    size_t horizon;
+    Opinions opinions; ///< of `sample`
+    bool used;
+  };
 
-  /// The forecast with F(10 s) as experience has it.
-  FirstUse correct(FirstUse use) const;
+  bool dueAt(KeyId key, size_t horizon, TimeNs now) const {
+    return due[key][horizon] <= now && open[horizon].size() < kMaxOpen;
+  }
+  /// A forecast of this kind, before and after correction.
+  void sample(KeyId key, size_t horizon, size_t kind, double raw,
+              double corrected, const Opinions &opinions, TimeNs now);
+  /// Closes horizons; `closed` is called for each. Call it before `onUse`.
+  template <typename F> void advance(TimeNs now, F &&closed) {
+    for (size_t h = 0; h < kHorizons; ++h)
+      while (!open[h].empty() && open[h].front().from < now - kLength[h])
+        closed(close(h));
+  }
+  void onUse(KeyId key, TimeNs now) { lastUse[key] = now; }
+  /// Renews the correction. Costs some 10 us per histogram that changed.
+  void refit();
+
+  /// F(horizons[i]) as experience has it.
+  std::array<double, kHorizons>
+  correct(size_t kind, const std::array<double, kHorizons> &raw) const;
+  /// Lower confidence bound over mean at the longest horizon: from `assumed`
+  /// where nothing was counted to what the counts say.
+  double lowerShare(size_t kind, double raw, double assumed) const;
+
+  /// Alarms of the drift test so far. Each has halved all counts.
+  unsigned alarms() const { return alarmed; }
 
 private:
-  static constexpr size_t kSources =
-      static_cast<size_t>(schema::Provenance::MAX) + 1;
-  /// Forecasts that the raw one weighs against what was counted.
+  static constexpr TimeNs kNever = std::numeric_limits<TimeNs>::min();
+  static constexpr size_t kMaxOpen = size_t{1} << 15; ///< per horizon
+  static constexpr std::array<TimeNs, kHorizons> kLength = {
+      kNsPerSecond, 10 * kNsPerSecond, 60 * kNsPerSecond, 600 * kNsPerSecond};
+  /// Independent samples that the raw forecast weighs.
   static constexpr double kPrior = 4;
-  struct Watch {
-    bool active = false;
-    uint8_t source = 0, bin = 0;
-    double forecast = 0;
-    TimeNs until = 0;
+  /// Samples of a bin beyond which older ones fade.
+  static constexpr double kWindow = 512;
+  static constexpr size_t kTenSeconds = 1;
+
+  struct Sample {
+    TimeNs from;
+    KeyId key;
+    Opinions opinions;
+    float raw, corrected;
+    uint8_t kind;
   };
   struct Bin {
     double used = 0, total = 0, forecast = 0;
-    double shift = 0; ///< calibrated minus mean forecast
+    double value = 0;      ///< calibrated
+    double center = 0;     ///< mean raw forecast
+    double lowerShare = 1; ///< of the counts alone
+  };
+  struct Histogram {
+    std::array<Bin, kBins> bins{};
+    bool changed = false, fitted = false;
   };
 
-  void close(Watch &watch, bool used);
+  static size_t binOf(double p);
+  static double centerOf(size_t bin);
+  Closed close(size_t horizon);
 
-  std::vector<Watch> open;
-  std::deque<std::pair<TimeNs, KeyId>> closing; ///< by time
-  std::array<std::array<Bin, kBins>, kSources> bins{};
-  bool changed = false;
+  std::vector<TimeNs> lastUse;
+  std::vector<std::array<TimeNs, kHorizons>> due;
+  std::array<std::deque<Sample>, kHorizons> open; ///< by time
+  std::array<std::array<Histogram, kKinds>, kHorizons> histograms{};
+  Drift drift;
+  unsigned alarmed = 0;
 };
 
 } // namespace pgkp::rt::forecast

@@ -19,6 +19,13 @@ static constexpr TimeNs kRunning = 10 * kNsPerSecond;
 static constexpr double kSigmaShare = 0.1, kMinSigma = 1e-2;
 static constexpr double kUseHorizon =
     600; ///< s over which announced uses make a rate
+/// A use keeps a claim of a date up to this far ahead, or 3 mean errors.
+static constexpr double kMinSlack = 0.5;
+static constexpr double kMinLate = 0.05;
+static constexpr double kErrorWeight = 0.02;
+/// Claims after which older ones count half.
+static constexpr double kWindow = 4096;
+static constexpr size_t kMaxClaims = 256; ///< of a key
 
 const Claims::Announcement *Claims::find(uint64_t id) const {
   return id >= firstId && id - firstId < announcements.size()
@@ -27,19 +34,16 @@ const Claims::Announcement *Claims::find(uint64_t id) const {
 }
 
 bool Claims::stands(const Claim &claim, TimeNs now) const {
-  if (claim.expires < now)
-    return false;
-  if (claim.announcement == 0)
-    return true;
-  const Announcement *announcement = find(claim.announcement);
-  return announcement && announcement->pending;
+  return claim.expires >= now;
 }
 
-void Claims::add(KeyId key, const Claim &claim, TimeNs now) {
+void Claims::add(KeyId key, const Claim &claim) {
   auto &list = claims[key];
-  auto stale = std::find_if(list.begin(), list.end(),
-                            [&](const Claim &c) { return stands(c, now); });
-  list.erase(list.begin(), stale);
+  if (list.empty())
+    claimed.push_back(key);
+  // More than this says nothing new.
+  if (list.size() >= kMaxClaims)
+    return;
   list.insert(std::upper_bound(list.begin(), list.end(), claim,
                                [](const Claim &a, const Claim &b) {
                                  return a.when < b.when;
@@ -48,21 +52,48 @@ void Claims::add(KeyId key, const Claim &claim, TimeNs now) {
 }
 
 void Claims::expire(TimeNs now) {
-  bool changed = false;
   for (Announcement &announcement : announcements)
-    if (announcement.pending && announcement.expires < now) {
+    if (announcement.expires < now)
       announcement.pending = false;
-      broken += 1;
-      changed = true;
-    }
   while (!announcements.empty() && !announcements.front().pending) {
     announcements.pop_front();
     ++firstId;
   }
-  if (changed) {
-    const double a = kTrust + kept, b = kDistrust + broken;
-    reliability = a / (a + b);
-    reliabilityLower = betaLower(a, b);
+}
+
+void Claims::keep(bool inUse, double lateness) {
+  trust[inUse].kept += 1;
+  trust[inUse].changed = true;
+  error += kErrorWeight * (std::abs(lateness) - error);
+  if (lateness > 0)
+    late += kErrorWeight * (lateness - late);
+}
+
+void Claims::sweep(TimeNs now) {
+  expire(now);
+  std::erase_if(claimed, [&](KeyId key) {
+    std::erase_if(claims[key], [&](const Claim &claim) {
+      if (stands(claim, now))
+        return false;
+      if (claim.announcement != 0) {
+        trust[used[key]].broken += 1;
+        trust[used[key]].changed = true;
+      }
+      return true;
+    });
+    return claims[key].empty();
+  });
+  for (Trust &t : trust) {
+    if (!t.changed)
+      continue;
+    t.changed = false;
+    if (t.kept + t.broken > kWindow) { // old times weigh less
+      t.kept /= 2;
+      t.broken /= 2;
+    }
+    const double a = kTrust + t.kept, b = kDistrust + t.broken;
+    t.mean = a / (a + b);
+    t.lower = betaLower(a, b);
   }
 }
 
@@ -76,7 +107,7 @@ void Claims::announce(uint64_t request, std::span<const KeyId> keys,
   announcements.push_back({request, when, expires, true});
   const uint64_t id = firstId + announcements.size() - 1;
   for (KeyId key : keys)
-    add(key, {when, expires, 1, id, schema::Provenance::announcement}, now);
+    add(key, {when, expires, 1, id, schema::Provenance::announcement});
 }
 
 void Claims::begin(uint64_t request, std::span<const KeyId> keys, TimeNs now) {
@@ -86,17 +117,13 @@ void Claims::begin(uint64_t request, std::span<const KeyId> keys, TimeNs now) {
         (!match || announcement.when < match->when))
       match = &announcement;
   if (match) {
+    // Its keys are about to be used; that will keep the claims.
     match->pending = false;
-    kept += 1;
-    error += 0.1 * (std::abs(toSeconds(now - match->when)) - error);
-    const double a = kTrust + kept, b = kDistrust + broken;
-    reliability = a / (a + b);
-    reliabilityLower = betaLower(a, b);
+    match->when = now;
   }
   expire(now);
   for (KeyId key : keys)
-    add(key, {now, now + kRunning, 1, 0, schema::Provenance::announcement},
-        now);
+    add(key, {now, now + kRunning, 1, 0, schema::Provenance::announcement});
 }
 
 void Claims::hint(KeyId key, double probability, double slackSeconds,
@@ -105,16 +132,21 @@ void Claims::hint(KeyId key, double probability, double slackSeconds,
   const TimeNs when = now + fromSeconds(slack);
   add(key,
       {when, when + std::max(kRunning, fromSeconds(slack)),
-       std::clamp(probability, 0.0, 1.0), 0, schema::Provenance::structure},
-      now);
+       std::clamp(probability, 0.0, 1.0), 0, schema::Provenance::structure});
 }
 
 void Claims::onUse(KeyId key, TimeNs now) {
-  // What was claimed for this request has come true; other announced requests
-  // are to come.
+  const TimeNs slack = fromSeconds(std::max(kMinSlack, 3 * error));
   std::erase_if(claims[key], [&](const Claim &claim) {
-    return !stands(claim, now) || claim.announcement == 0;
+    // A use long before the date leaves the claim for the request it is of.
+    if (claim.announcement == 0)
+      return true;
+    if (claim.when > now + slack)
+      return false;
+    keep(used[key], toSeconds(now - claim.when));
+    return true;
   });
+  used[key] = true;
 }
 
 std::optional<FirstUse> Claims::forecast(KeyId key, TimeNs now) const {
@@ -122,16 +154,23 @@ std::optional<FirstUse> Claims::forecast(KeyId key, TimeNs now) const {
   for (auto it = list.begin(); it != list.end(); ++it) {
     if (!stands(*it, now))
       continue;
+    const Trust &t = trust[used[key]];
     const bool announced = it->announcement != 0;
     const double date = std::max(0.0, toSeconds(it->when - now));
-    FirstUse use = FirstUse::dated(
-        announced ? reliability : it->mass, date,
-        std::max({kMinSigma, kSigmaShare * date, announced ? error : 0.0}));
+    // Bayes on "not used so far".
+    const double unused = std::exp(-std::max(0.0, toSeconds(now - it->when)) /
+                                   std::max(late, kMinLate));
+    const auto posterior = [unused](double p) {
+      return p < 1 ? p * unused / (1 - p + p * unused) : 1;
+    };
+    const double mass = posterior(announced ? t.mean : it->mass);
+    const double sigma =
+        std::max({kMinSigma, kSigmaShare * date, announced ? error : 0.0});
+    FirstUse use = FirstUse::dated(mass, date, sigma);
     use.provenance = it->provenance;
-    if (announced)
-      use.lowerShare = std::min(1.0, reliabilityLower / reliability);
-    use.useRate =
-        use.dateMass * static_cast<double>(list.end() - it) / kUseHorizon;
+    if (announced && mass > 0)
+      use.lowerShare = std::min(1.0, posterior(t.lower) / mass);
+    use.useRate = mass * static_cast<double>(list.end() - it) / kUseHorizon;
     return use;
   }
   return std::nullopt;

@@ -43,18 +43,22 @@ public:
   /// Every key that may have a forecast above nothing, each once, generic ones
   /// left out: there is nothing to prepare for them.
   virtual void keys(std::vector<KeyId> &out) const = 0;
+  /// How often forecasts have become markedly worse than they were. Each time
+  /// is a reason to speculate less for a while.
+  virtual unsigned driftAlarms() const { return 0; }
 };
 
 struct ForecasterOptions {
   bool structure = true; ///< prior over the module's class lattice
   bool profile = true;
   bool history = true;
+  bool calibration = true; ///< histograms, and the mixture's weights
 };
 
-/// Time-to-use hazard, recorded profile, announcements and hints, neighbours of
-/// requested roots and the structural prior, each in a file of its own,
-/// calibrated. `profile` may be null; it is copied. A profile of another module
-/// gives no forecasts.
+/// Time-to-use hazard, recorded profile, announcements and hints, progressions
+/// and neighbours of requested roots and the structural prior, each in a file
+/// of its own; mixed and calibrated. `profile` may be null; it is copied. A
+/// profile of another module gives no forecasts.
 std::unique_ptr<Forecaster> makeForecaster(std::shared_ptr<const Module> module,
                                            const schema::ProfileT *profile,
                                            ForecasterOptions options,

@@ -96,6 +96,11 @@ void Hazard::advance(TimeNs now) {
       key.counted[h] = static_cast<float>(closed);
     }
   }
+  double sum = 0;
+  for (KeyId id : seenKeys)
+    sum += std::log(wholeRate(keys[id], now));
+  if (!seenKeys.empty())
+    typical = std::exp(sum / static_cast<double>(seenKeys.size()));
   for (Cell &cell : cells) {
     if (!cell.changed)
       continue;
@@ -109,6 +114,11 @@ void Hazard::advance(TimeNs now) {
     const double a = used + 1, b = unused + 1;
     cell.lowerShare = std::min(1.0, betaLower(a, b) / (a / (a + b)));
   }
+}
+
+double Hazard::wholeRate(const Key &key, TimeNs now) {
+  return key.sightings /
+         (std::max(1.0, toSeconds(now - key.first)) + kPriorBeta);
 }
 
 double Hazard::gammaPoisson(const Key &key, double age, TimeNs now,
@@ -148,8 +158,7 @@ FirstUse Hazard::forecast(KeyId id, TimeNs now) const {
   const double watched = std::max(1.0, toSeconds(now - key.first));
   const double recent = key.count * std::exp(-age / kDecay) /
                         (kDecay * -std::expm1(-watched / kDecay));
-  const double whole = key.sightings / (watched + kPriorBeta);
-  use.useRate = (recent + whole) / 2;
+  use.useRate = (recent + wholeRate(key, now)) / 2;
   return use;
 }
 

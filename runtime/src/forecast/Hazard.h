@@ -35,6 +35,10 @@ public:
   bool seen(KeyId key) const { return keys[key].sightings > 0; }
   /// P(next use within horizons[i]), ascending.
   std::array<double, kHorizons> probabilities(KeyId key, TimeNs now) const;
+  /// The geometric mean of seen keys' uses per second since their first; 0:
+  /// none was seen.
+  double typicalRate() const { return typical; }
+
   /// Seen keys only.
   FirstUse forecast(KeyId key, TimeNs now) const;
 
@@ -65,11 +69,14 @@ private:
   const Cell &cellAt(double age, double count) const;
   /// Counts ages [from, to) of a gap for one horizon.
   void count(Key &key, size_t horizon, double from, double to, bool used);
+  /// Uses per second since the first.
+  static double wholeRate(const Key &key, TimeNs now);
   double gammaPoisson(const Key &key, double age, TimeNs now,
                       double horizon) const;
 
   std::vector<Key> keys;
   std::vector<KeyId> seenKeys;
+  double typical = 0;
   std::vector<Cell> cells;
 };
 

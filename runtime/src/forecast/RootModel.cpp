@@ -8,11 +8,13 @@
 namespace pgkp::rt::forecast {
 
 static constexpr double kDecay = 60; ///< s, of the request rate
-/// Root vectors remembered; beyond that every new one counts as novel and
+/// Root vectors remembered; beyond that a new one
 /// teaches nothing.
 static constexpr size_t kMaxVectors = 16384;
 /// The estimate rests on analogy alone: its lower bound is this share of it.
 static constexpr double kLowerShare = 0.25;
+/// Keys used once that we have not seen: none yet is not never.
+static constexpr double kUnseen = 0.5;
 
 uint64_t requestHash(uint32_t entry, std::span<const int64_t> roots) {
   uint64_t hash = 0x9e3779b97f4a7c15 ^ entry;
@@ -24,14 +26,26 @@ uint64_t requestHash(uint32_t entry, std::span<const int64_t> roots) {
 }
 
 void RootModel::onRequest(uint32_t entry, std::span<const int64_t> roots,
-                          TimeNs now) {
-  if (requests == 0)
-    first = now;
-  else
-    recent *= std::exp(-toSeconds(now - last) / kDecay);
-  recent += 1;
-  requests += 1;
-  last = now;
+                          std::span<const KeyId> keys, TimeNs now) {
+  if (second == 0 || now - last >= kNsPerSecond) {
+    if (second == 0)
+      first = now;
+    else
+      recent *= std::exp(-toSeconds(now - last) / kDecay);
+    recent += 1;
+    ++second;
+    last = now;
+  }
+  for (KeyId key : keys) {
+    if (module.isGeneric(key) || counted[key] == second)
+      continue;
+    counted[key] = second;
+    const uint32_t times = ++seconds[key];
+    if (times == 1)
+      unseenSupport = std::max(0.0, unseenSupport - support[key]);
+    once += times == 1 ? 1 : times == 2 ? -1 : 0;
+    twice += times == 2 ? 1 : times == 3 ? -1 : 0;
+  }
   learn(entry, roots);
 }
 
@@ -43,17 +57,9 @@ void RootModel::learn(uint32_t entry, std::span<const int64_t> roots) {
   if (entry >= module.entries().size() ||
       module.entries()[entry].roots.size() != roots.size())
     return;
-  const uint64_t hash = requestHash(entry, roots);
-  if (auto it = seen.find(hash); it != seen.end()) {
-    singles -= it->second == 1;
-    ++it->second;
+  if (seen.size() >= kMaxVectors ||
+      !seen.insert(requestHash(entry, roots)).second)
     return;
-  }
-  singles += 1;
-  if (seen.size() >= kMaxVectors)
-    return;
-  seen.emplace(hash, 1);
-  vectors += 1;
 
   struct Neighbour {
     int64_t value;
@@ -89,32 +95,45 @@ void RootModel::learn(uint32_t entry, std::span<const int64_t> roots) {
         if (support[key] == 0)
           supported.push_back(key);
         support[key] += n.weight / total;
+        if (seconds[key] == 0)
+          unseenSupport += n.weight / total;
       }
     }
     vector[r] = v;
   }
 }
 
-double RootModel::requestRate(TimeNs now) const {
-  if (requests == 0)
-    return 0;
+double RootModel::secondRate(TimeNs now) const {
   const double watched = std::max(1.0, toSeconds(now - first));
-  return recent * std::exp(-toSeconds(now - last) / kDecay) /
-         (kDecay * -std::expm1(-watched / kDecay));
+  return std::min(1.0, recent * std::exp(-toSeconds(now - last) / kDecay) /
+                           (kDecay * -std::expm1(-watched / kDecay)));
 }
 
-FirstUse RootModel::forecast(KeyId key, TimeNs now) const {
-  FirstUse use;
-  use.provenance = schema::Provenance::structure;
-  if (support[key] == 0 || vectors == 0)
-    return use;
-  const double novelty = (singles + 1) / (std::max(requests, vectors) + 2);
-  const double perRequest = std::min(1.0, novelty * support[key] / vectors);
-  const double rate = perRequest * requestRate(now);
-  use = FirstUse::exponential(1, rate);
+std::optional<FirstUse> RootModel::forecast(KeyId key, TimeNs now) const {
+  if (support[key] == 0 || seconds[key] > 0 || second == 0 ||
+      unseenSupport <= 0)
+    return std::nullopt;
+  const auto t = static_cast<double>(second);
+  const double chao =
+      (t - 1) / t *
+      (twice > 0 ? once * once / (2 * twice) : once * (once - 1) / 2);
+  // At the start there is nothing to extrapolate from; and one key more may
+  // always come.
+  const double unseen = std::max(chao, (once + 1) / t);
+  const double perSecond = (once + kUnseen) / (t * unseen + once + kUnseen);
+  const double share = std::min(1.0, support[key] / unseenSupport);
+  const double rate = secondRate(now);
+  std::array<double, FirstUse::kHorizons> p;
+  for (size_t i = 0; i < p.size(); ++i) {
+    const double more = std::max(rate * FirstUse::horizons[i], 0.0);
+    const double fresh =
+        unseen * -std::expm1(more * std::log1p(-std::min(perSecond, 1 - 1e-9)));
+    p[i] = -std::expm1(-fresh * share);
+  }
+  FirstUse use = FirstUse::within(p);
   use.provenance = schema::Provenance::structure;
   use.lowerShare = kLowerShare;
-  use.useRate = rate;
+  use.useRate = rate * share;
   return use;
 }
 

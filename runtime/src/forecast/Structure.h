@@ -11,8 +11,8 @@
 namespace pgkp::rt::forecast {
 
 /// algorithms.md section 1c. The manifest gives P(a process uses the class);
-/// the time to it is exponential, and every second without a use speaks against
-/// it. Thread-compatible.
+/// the time to it is heavy-tailed, and every second without a use speaks
+/// against it. Thread-compatible.
 class Structure {
 public:
   explicit Structure(const Module &module);
