@@ -138,6 +138,10 @@ bool DiskTier::contains(RecordKind kind, const Digest &key) const {
                  [&] { return access(pathOf(kind, key).c_str(), R_OK); }) == 0;
 }
 
+bool DiskTier::serves(RecordKind kind, const Digest &key) const {
+  return contains(kind, key) && !isForeign(pathOf(kind, key));
+}
+
 Status DiskTier::erase(RecordKind kind, const Digest &key) {
   const std::string path = pathOf(kind, key);
   struct stat info;

@@ -39,6 +39,8 @@ public:
   void quarantine(RecordKind kind, const Digest &key,
                   const std::string &reason);
   bool contains(RecordKind kind, const Digest &key) const;
+  /// It is there and of our format version; the rest is not read.
+  bool serves(RecordKind kind, const Digest &key) const;
   Status erase(RecordKind kind, const Digest &key);
   Expected<std::vector<RecordInfo>> list(RecordKind kind) const;
   /// The file that did not verify; notFound.

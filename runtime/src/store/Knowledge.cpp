@@ -25,22 +25,25 @@ static Digest tuningKey(const Digest &contentKey, const std::string &device) {
       .finish();
 }
 
-static Expected<TuningResult> parseTuning(std::span<const uint8_t> bytes,
-                                          const Digest &contentKey,
-                                          const std::string &device) {
+Expected<TuningResult> parseTuning(std::span<const uint8_t> bytes,
+                                   const Digest *contentKey,
+                                   const std::string *device) {
+  const std::string name =
+      contentKey ? "of " + contentKey->hex() : std::string("at hand");
   flatbuffers::Verifier verifier(bytes.data(), bytes.size());
   if (bytes.size() < 8 || !schema::VerifyTuningBuffer(verifier))
-    return makeError(Code::corrupt, "tuning record of {} does not verify",
-                     contentKey.hex());
+    return makeError(Code::corrupt, "tuning record {} does not verify", name);
   schema::TuningT table;
   schema::GetTuning(bytes.data())->UnPackTo(&table);
-  if (!table.content_key || toDigest(*table.content_key) != contentKey ||
-      table.device != device || table.format_version != kFormatVersion ||
+  if (!table.content_key ||
+      (contentKey && toDigest(*table.content_key) != *contentKey) ||
+      (device && table.device != *device) ||
+      table.format_version != kFormatVersion ||
       !std::isfinite(table.generic_ns) || table.generic_ns < 0 ||
       !std::isfinite(table.variant_ns) || table.variant_ns < 0)
-    return makeError(Code::corrupt, "tuning record of {} is of another variant",
-                     contentKey.hex());
-  return TuningResult{contentKey,
+    return makeError(Code::corrupt, "tuning record {} is of another variant",
+                     name);
+  return TuningResult{toDigest(*table.content_key),
                       table.key ? toDigest(*table.key) : Digest(),
                       table.device,
                       table.generic_ns,
@@ -54,7 +57,7 @@ Expected<TuningResult> Store::getTuning(const Digest &contentKey,
   const Digest key = tuningKey(contentKey, device);
   PGKP_ASSIGN(std::vector<uint8_t> bytes,
               impl->readSmall(kTuning, key, impl->tuning));
-  Expected<TuningResult> result = parseTuning(bytes, contentKey, device);
+  Expected<TuningResult> result = parseTuning(bytes, &contentKey, &device);
   if (!result) {
     impl->reject(kTuning, key, result.error());
   }
@@ -75,7 +78,7 @@ Status Store::putTuning(const TuningResult &result) {
   schema::FinishTuningBuffer(builder, schema::Tuning::Pack(builder, &table));
   const std::span<const uint8_t> bytes(builder.GetBufferPointer(),
                                        builder.GetSize());
-  PGKP_TRY(parseTuning(bytes, result.contentKey, result.device));
+  PGKP_TRY(parseTuning(bytes, &result.contentKey, &result.device));
   const Digest key = tuningKey(result.contentKey, result.device);
   {
     std::lock_guard lock(impl->mutex);
@@ -103,16 +106,16 @@ static Digest keyOf(const schema::RecipeT &recipe) {
       recipe.format, recipe.pipeline);
 }
 
-static Expected<schema::RecipeT> parseRecipe(std::span<const uint8_t> bytes,
-                                             const Digest &key) {
+Expected<schema::RecipeT> parseRecipe(std::span<const uint8_t> bytes,
+                                      const Digest *key) {
+  const std::string name = key ? key->hex() : std::string("at hand");
   flatbuffers::Verifier verifier(bytes.data(), bytes.size());
   if (bytes.size() < 8 || !schema::VerifyRecipeBuffer(verifier))
-    return makeError(Code::corrupt, "recipe {} does not verify", key.hex());
+    return makeError(Code::corrupt, "recipe {} does not verify", name);
   schema::RecipeT recipe;
   schema::GetRecipe(bytes.data())->UnPackTo(&recipe);
-  if (recipe.format_version != kFormatVersion || keyOf(recipe) != key)
-    return makeError(Code::corrupt, "recipe {} is of another variant",
-                     key.hex());
+  if (recipe.format_version != kFormatVersion || (key && keyOf(recipe) != *key))
+    return makeError(Code::corrupt, "recipe {} is of another variant", name);
   return recipe;
 }
 
@@ -120,7 +123,7 @@ Expected<schema::RecipeT> Store::Impl::readRecipe(const Digest &key) {
   if (!disk)
     return makeError(Code::notFound, "a store in memory keeps no recipes");
   PGKP_ASSIGN(std::vector<uint8_t> bytes, disk->read(kRecipes, key));
-  Expected<schema::RecipeT> recipe = parseRecipe(bytes, key);
+  Expected<schema::RecipeT> recipe = parseRecipe(bytes, &key);
   if (!recipe)
     reject(kRecipes, key, recipe.error());
   return recipe;

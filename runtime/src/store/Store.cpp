@@ -219,7 +219,7 @@ Store::put(const Digest &contentKey, std::vector<uint8_t> bytes) {
 
 bool Store::contains(const Digest &contentKey) {
   return impl->memory.contains(contentKey) ||
-         (impl->disk && impl->disk->contains(kArtifacts, contentKey));
+         (impl->disk && impl->disk->serves(kArtifacts, contentKey));
 }
 
 Expected<std::vector<RecordInfo>> Store::list() {

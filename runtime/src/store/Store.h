@@ -126,7 +126,8 @@ public:
   /// artifact does not verify.
   virtual Expected<std::shared_ptr<const StoredArtifact>>
   put(const Digest &contentKey, std::vector<uint8_t> artifact) = 0;
-  /// Does not read the record.
+  /// Whether `get` is worth a try: it may still find damage. A record of
+  /// another format version is none.
   virtual bool contains(const Digest &contentKey) = 0;
   virtual Expected<std::vector<RecordInfo>> list() = 0;
   /// notFound if it was nowhere.

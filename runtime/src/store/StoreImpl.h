@@ -12,6 +12,14 @@
 
 namespace pgkp::rt {
 
+/// The record with these bytes, without envelope. corrupt: it does not verify,
+/// or is not what it was filed under; null: that is not known.
+Expected<TuningResult> parseTuning(std::span<const uint8_t> bytes,
+                                   const Digest *contentKey,
+                                   const std::string *device);
+Expected<schema::RecipeT> parseRecipe(std::span<const uint8_t> bytes,
+                                      const Digest *key);
+
 struct Store::Impl {
   using Small = std::unordered_map<Digest, std::vector<uint8_t>, DigestHash>;
 

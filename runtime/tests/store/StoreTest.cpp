@@ -6,6 +6,7 @@
 #include "base/LogCapture.h"
 #include "base/TempDir.h"
 #include "schema/Envelope.h"
+#include "schema/SkewedFile.h"
 #include "schema/TestBundle.h"
 
 #include <cerrno>
@@ -197,6 +198,23 @@ TEST_F(StoreTest, SealedRecordUnderAnotherNameIsCorrupt) {
   EXPECT_EQ(store->get(key(2)).error().code, Code::corrupt);
   EXPECT_FALSE(fs::exists(recordPath("artifacts", key(2))));
   EXPECT_EQ(store->stats().corrupt, 1u);
+}
+
+TEST_F(StoreTest, RecordOfAnotherFormatIsMadeAgainInMemoryAndLeftAlone) {
+  ASSERT_TRUE(open()->put(key(1), bytesOf(1)));
+  const std::string record = recordPath("artifacts", key(1));
+  const std::vector<uint8_t> foreign =
+      fixtures::withFormat(readFile(record).value(), 9);
+  overwrite(record, foreign);
+  auto store = open();
+  EXPECT_FALSE(store->contains(key(1))); // so that somebody compiles it
+  EXPECT_EQ(store->get(key(1)).error().code, Code::unsupported);
+  ASSERT_TRUE(store->put(key(1), bytesOf(1)));
+  EXPECT_TRUE(store->contains(key(1)));
+  EXPECT_TRUE(store->get(key(1)));
+  EXPECT_EQ(store->stats().writeErrors, 0u);
+  EXPECT_EQ(readFile(record).value(), foreign);
+  EXPECT_EQ(filesUnder("quarantine"), 0u);
 }
 
 TEST_F(StoreTest, PutRefusesWhatDoesNotVerify) {
