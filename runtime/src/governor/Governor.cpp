@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "governor/Governor.h"
 
+#include "base/Log.h"
+
 #include <algorithm>
 #include <cmath>
 
@@ -96,6 +98,8 @@ private:
 std::unique_ptr<Governor> makeGovernor(std::unique_ptr<Probe> probe,
                                        GovernorOptions options) {
   options.maxWorkers = std::max(1u, options.maxWorkers);
+  log(LogLevel::info, "governor: {}; at most {} workers", probe->describe(),
+      options.maxWorkers);
   return std::make_unique<Aimd>(std::move(probe), options);
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "governor/Governor.h"
 
+#include "base/LogCapture.h"
+
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
@@ -30,6 +32,15 @@ TEST(Governor, FixedIsFixed) {
   auto governor = makeFixedGovernor(3);
   EXPECT_EQ(governor->capacity(0, true).workers, 3u);
   EXPECT_EQ(governor->capacity(9 * s, false).workers, 3u);
+}
+
+TEST(Governor, SaysWhatItUses) {
+  setenv("PGKP_LOG", "info", 1);
+  LogCapture log;
+  const MachineLoad load = quiet(4);
+  makeGovernor(std::make_unique<SaidLoad>(load), 3);
+  unsetenv("PGKP_LOG");
+  EXPECT_EQ(log.count("governor: said; at most 3 workers"), 1u);
 }
 
 TEST(Governor, ServingTakesAQuarterOfTheCores) {
