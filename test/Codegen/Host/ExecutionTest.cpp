@@ -114,7 +114,7 @@ void expectNear(Tensor &got, const std::vector<double> &want, double tolerance,
 std::string shapeText(const std::vector<int64_t> &extents) {
   std::string text = "extents";
   for (int64_t extent : extents)
-    text += " " + std::to_string(extent);
+    text.append(1, ' ').append(std::to_string(extent));
   return text;
 }
 

@@ -5,13 +5,14 @@
 Each key has one fact, `dim == value`, for the kernel with the hash (64 hexadecimal digits).
 """
 
-import hashlib
 import json
 import os
 import struct
 import subprocess
 import sys
 import tempfile
+
+import xxhash
 
 schema, out, runs = sys.argv[1:4]
 keys = []
@@ -29,10 +30,10 @@ with tempfile.TemporaryDirectory() as directory:
     (name,) = (n for n in os.listdir(directory) if n != "profile.json")
     with open(os.path.join(directory, name), "rb") as file:
         payload = file.read()
-# The envelope: magic, kind, format, size, check, BLAKE2b-256 of the payload; check is the
-# start of the BLAKE2b-256 of the header with 0 in its place.
-head = b"PGKPFILE" + struct.pack("<IIQ", 3, 1, len(payload))
-checksum = hashlib.blake2b(payload, digest_size=32).digest()
-check = hashlib.blake2b(head + bytes(8) + checksum, digest_size=32).digest()[:8]
+# The envelope: magic, kind, format, size, check, XXH3-128 of the payload (low half
+# first), 16 reserved bytes; check is the XXH3-64 of the header with 0 in its place.
+head = b"PGKPFILE" + struct.pack("<IIQ", 3, 2, len(payload))
+checksum = struct.pack("<QQ", *divmod(xxhash.xxh3_128_intdigest(payload), 1 << 64)[::-1]) + bytes(16)
+check = struct.pack("<Q", xxhash.xxh3_64_intdigest(head + bytes(8) + checksum))
 with open(out, "wb") as file:
     file.write(head + check + checksum + payload)
